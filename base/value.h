@@ -19,11 +19,11 @@ enum value_kind {
 struct value {
   enum value_kind kind;
   union {
-    bool is_true;      /* VALUE_BOOL */
-    int64_t integer;   /* VALUE_INTEGER */
-    double number;     /* VALUE_NUMBER: finite */
-    struct span text;  /* VALUE_TEXT */
-    struct {           /* VALUE_LIST */
+    bool is_true;     /* VALUE_BOOL */
+    int64_t integer;  /* VALUE_INTEGER */
+    double number;    /* VALUE_NUMBER: finite */
+    struct span text; /* VALUE_TEXT */
+    struct {          /* VALUE_LIST */
       const struct value *v;
       size_t n;
     } list;

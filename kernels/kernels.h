@@ -255,8 +255,8 @@ struct kernels {
   size_t (*pq_scan)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes, size_t n,
                     uint8_t limit, const uint64_t *admitted, const uint8_t *next, uint32_t *indices);
 
-  /* pq_scan() filters so many slots in the time in which a cell is found in memory and filtered by pq_cells(), its items
-   * aside: measured where it matters, in a search of a large catalogue. */
+  /* pq_scan() filters so many slots in the time in which a cell is found in memory and filtered by pq_cells(), its
+   * items aside: measured where it matters, in a search of a large catalogue. */
   size_t pq_slots_per_cell;
 
   /* Gather the codes of listed items into a block for pq_scan(): block[m][i] = codes[slots[i]][m]. It prefetches the

@@ -37,15 +37,15 @@ static inline size_t pq_keep_admitted(const uint64_t *admitted, uint32_t *indice
   return n_kept;
 }
 
-typedef size_t (*pq_filter_fn)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables,
-                               const uint8_t *codes, size_t stride, size_t n, uint8_t base, uint8_t limit,
-                               uint32_t *indices);
+typedef size_t (*pq_filter_fn)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
+                               size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
 
 /* pq_cells() by a level's pq_filter(). */
-static inline __attribute__((always_inline)) size_t
-pq_cells_by(pq_filter_fn filter, const uint8_t *const *tables, const uint8_t *rows, size_t n_tables,
-            const struct pq_piece *pieces, size_t n, const struct pq_piece *next, size_t n_next, uint8_t limit,
-            uint32_t *indices)
+static inline __attribute__((always_inline)) size_t pq_cells_by(pq_filter_fn filter, const uint8_t *const *tables,
+                                                                const uint8_t *rows, size_t n_tables,
+                                                                const struct pq_piece *pieces, size_t n,
+                                                                const struct pq_piece *next, size_t n_next,
+                                                                uint8_t limit, uint32_t *indices)
 {
   size_t found = 0;
 

@@ -238,7 +238,7 @@ err_t store_apply(struct store *s, const struct item_change *changes, size_t n, 
     return err;
   take_over(&batch);
   if (effects)
-    *effects = (struct store_effects){ s->effects.kinds, s->effects.changes, s->effects.n_changes,
-                                       s->effects.n_refused, s->effects.n_unfit };
+    *effects = (struct store_effects){ s->effects.kinds, s->effects.changes, s->effects.n_changes, s->effects.n_refused,
+                                       s->effects.n_unfit };
   return ERR_OK;
 }

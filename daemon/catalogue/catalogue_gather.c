@@ -87,8 +87,8 @@ static err_t poll_records(struct catalogue *c, size_t room, int timeout_ms, stru
   return ERR_OK;
 }
 
-/* Poll once. If the records before could wait, so can these, probably: read them in the background. One that cannot wait
- * is late by one poll at most. */
+/* Poll once. If the records before could wait, so can these, probably: read them in the background. One that cannot
+ * wait is late by one poll at most. */
 static err_t poll_next(struct catalogue *c, size_t room, int timeout_ms, struct damage_sighting *damage, size_t *n)
 {
   size_t first = c->batch.n;

@@ -58,7 +58,8 @@ static bool may_finish_rebuild(struct catalogue *c)
 
 static err_t check_end(struct catalogue *c)
 {
-  if (catalogue_phase(c) == CATALOGUE_LIVE || topic_positions_any_waits_for_room(&c->topic.positions) || !topic_positions_have_caught_up(&c->topic.positions))
+  if (catalogue_phase(c) == CATALOGUE_LIVE || topic_positions_any_waits_for_room(&c->topic.positions) ||
+      !topic_positions_have_caught_up(&c->topic.positions))
     return ERR_OK;
   if (c->damages.n > 0)
     return serve_undamaged(c);
@@ -108,7 +109,8 @@ static err_t check_room(struct catalogue *c)
   uint64_t max = c->with.config->catalogue.max_items, n = catalogue_n_target_items(c);
   bool is_due = clock_now_ns() >= c->room_due_ns;
 
-  if (!topic_positions_any_waits_for_room(&c->topic.positions) || n >= max || (!is_due && (max - n) * 100 < max * ROOM_PERCENT))
+  if (!topic_positions_any_waits_for_room(&c->topic.positions) || n >= max ||
+      (!is_due && (max - n) * 100 < max * ROOM_PERCENT))
     return ERR_OK;
   return catalogue_connect(c);
 }

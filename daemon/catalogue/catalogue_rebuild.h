@@ -22,7 +22,7 @@ struct catalogue_rebuild {
   const struct config *config;
   struct store *store;
   char cause[REPORT_CAUSE_BYTES]; /* why the topic is taken for another one */
-  bool waits; /* for a person to accept it */
+  bool waits;                     /* for a person to accept it */
 };
 
 void catalogue_rebuild_init(const struct config *config, struct store *store, struct catalogue_rebuild *out);

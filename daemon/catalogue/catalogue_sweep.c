@@ -2,9 +2,9 @@
 /* Deleting items that have been expired for long, from the store and from memory alike, in small batches.
  *
  * An item may have been renewed by a record that is not read yet. So an item is deleted only if, after it expired, the
- * brokers have said where each partition ends, and all of it was applied: then every renewal that came in time has been.
- * What the consumer knows of the ends does not suffice. It may be old, because a fetch failed, the process was frozen or
- * the machine was suspended.
+ * brokers have said where each partition ends, and all of it was applied: then every renewal that came in time has
+ * been. What the consumer knows of the ends does not suffice. It may be old, because a fetch failed, the process was
+ * frozen or the machine was suspended.
  */
 #include "daemon/catalogue/catalogue_state.h"
 

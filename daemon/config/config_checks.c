@@ -124,8 +124,8 @@ static err_t verify_shard(const struct config *c)
          line_of(c, "catalogue.shard.index"), (unsigned long long)c->catalogue.shard.index,
          (unsigned long long)c->catalogue.shard.of, (unsigned long long)c->catalogue.shard.of - 1);
   if (c->catalogue.shard.of > 0 && c->canary.interval_ms > 0)
-    FAIL(ERR_CONFIG, "%s:%d: canary.interval_ms: a shard may not read the partition of the canary: set it to 0", c->path,
-         line_of(c, "canary.interval_ms"));
+    FAIL(ERR_CONFIG, "%s:%d: canary.interval_ms: a shard may not read the partition of the canary: set it to 0",
+         c->path, line_of(c, "canary.interval_ms"));
   return ERR_OK;
 }
 

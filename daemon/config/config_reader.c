@@ -195,8 +195,8 @@ static err_t add_field(struct reader *rd, struct config_fields *fields, const st
          place->shown, log_quote(name));
   err_code_t result = config_fields_add(fields, name, yaml_tree_text(value), yaml_tree_line(key));
   if (result == ERR_CONFIG)
-    FAIL(result, "%s:%d: %s.%.*s %s", rd->path, yaml_tree_line(value), place->shown, (int)name.n,
-         (const char *)name.p, err_message());
+    FAIL(result, "%s:%d: %s.%.*s %s", rd->path, yaml_tree_line(value), place->shown, (int)name.n, (const char *)name.p,
+         err_message());
   return result;
 }
 

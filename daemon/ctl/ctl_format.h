@@ -27,8 +27,8 @@ struct ctl_text ctl_format_time(int64_t unix_ms);
 /* Format n / ns as a rate per second, rounded to three digits: 19,700 */
 struct ctl_text ctl_format_rate(uint64_t n, int64_t ns);
 
-/* Parse a moment: a time as RFC 3339 has it, or how long ago it was: 90s, 10m, 2h, 7d. Returns ERR_USAGE with the option's
- * name. */
+/* Parse a moment: a time as RFC 3339 has it, or how long ago it was: 90s, 10m, 2h, 7d. Returns ERR_USAGE with the
+ * option's name. */
 err_t ctl_parse_time(const char *option, const char *text, int64_t now_unix_ms, int64_t *unix_ms);
 
 /* Return `one` if n is 1, else `many`. */

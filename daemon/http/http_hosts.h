@@ -7,7 +7,7 @@
 #include "daemon/config/config.h"
 
 struct http_hosts {
-  char listen[64]; /* the listening address, without port and brackets */
+  char listen[64];  /* the listening address, without port and brackets */
   bool is_loopback; /* is the listening address a loopback address? */
   const struct config_list *names;
 };

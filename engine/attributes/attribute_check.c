@@ -47,8 +47,7 @@ static err_t fail(const struct attribute *attribute, const char *expected, const
 static err_t verify_text(const struct attribute *attribute, const struct value *value)
 {
   if (value->kind != VALUE_TEXT)
-    return fail(attribute, attribute->type == ATTRIBUTE_KEYWORDS ? "only texts in the list" : "text",
-                value);
+    return fail(attribute, attribute->type == ATTRIBUTE_KEYWORDS ? "only texts in the list" : "text", value);
   if (value->text.n > ATTRIBUTE_TEXT_MAX)
     FAIL(ERR_ITEM, "attributes[%s]: a text of %zu bytes, at most %d", log_quote(attribute->name), value->text.n,
          ATTRIBUTE_TEXT_MAX);

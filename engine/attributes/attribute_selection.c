@@ -42,15 +42,15 @@ struct attribute_selection {
   union {
     struct attribute_selection *operands; /* SELECT_AND, SELECT_OR: [n]; SELECT_NOT: one */
     struct {                              /* SELECT_SETS */
-      const struct text_slots **sets; /* [n]: of texts that have many slots */
-      uint32_t *few;                  /* [n_few]: slots of all other texts, rising */
+      const struct text_slots **sets;     /* [n]: of texts that have many slots */
+      uint32_t *few;                      /* [n_few]: slots of all other texts, rising */
       size_t n_few;
     };
-    struct {                              /* SELECT_RANGE */
+    struct { /* SELECT_RANGE */
       int64_t low, high;
     };
-    int64_t values[RANGES_MAX];      /* SELECT_RANGES: [n] */
-    struct {                         /* SELECT_TABLE */
+    int64_t values[RANGES_MAX]; /* SELECT_RANGES: [n] */
+    struct {                    /* SELECT_TABLE */
       const struct value_table *table;
       struct value_bucket_set buckets;
     };
@@ -253,8 +253,8 @@ static bool is_ones(const uint64_t *words, size_t n)
 static const uint64_t *evaluate(const struct attribute_selection *s, size_t first, size_t n, const uint64_t *mask,
                                 uint64_t out[STRETCH]);
 
-static const uint64_t *evaluate_and(const struct attribute_selection *s, size_t first, size_t n,
-                                    const uint64_t *mask, uint64_t *out)
+static const uint64_t *evaluate_and(const struct attribute_selection *s, size_t first, size_t n, const uint64_t *mask,
+                                    uint64_t *out)
 {
   uint64_t buffer[STRETCH];
   const uint64_t *all = evaluate(&s->operands[0], first, n, mask, out);
@@ -268,8 +268,8 @@ static const uint64_t *evaluate_and(const struct attribute_selection *s, size_t 
   return all;
 }
 
-static const uint64_t *evaluate_or(const struct attribute_selection *s, size_t first, size_t n,
-                                   const uint64_t *mask, uint64_t *out)
+static const uint64_t *evaluate_or(const struct attribute_selection *s, size_t first, size_t n, const uint64_t *mask,
+                                   uint64_t *out)
 {
   uint64_t buffer[STRETCH];
   const uint64_t *any = evaluate(&s->operands[0], first, n, mask, out);
@@ -283,8 +283,8 @@ static const uint64_t *evaluate_or(const struct attribute_selection *s, size_t f
   return any;
 }
 
-static const uint64_t *evaluate_not(const struct attribute_selection *s, size_t first, size_t n,
-                                    const uint64_t *mask, uint64_t *out)
+static const uint64_t *evaluate_not(const struct attribute_selection *s, size_t first, size_t n, const uint64_t *mask,
+                                    uint64_t *out)
 {
   const uint64_t *one = evaluate(&s->operands[0], first, n, mask, out);
 
@@ -390,8 +390,8 @@ static void find_range(const struct attribute_selection *s, size_t first, size_t
   }
 }
 
-static const uint64_t *evaluate_range(const struct attribute_selection *s, size_t first, size_t n,
-                                      const uint64_t *mask, uint64_t *out)
+static const uint64_t *evaluate_range(const struct attribute_selection *s, size_t first, size_t n, const uint64_t *mask,
+                                      uint64_t *out)
 {
   if (is_zero(s->column->present + first, n))
     return zeros;
@@ -423,8 +423,8 @@ static void look_up_values(const struct value_table *table, const int64_t *value
 }
 
 /* Values are looked up only in buckets that lie partly in the set. */
-static const uint64_t *evaluate_table(const struct attribute_selection *s, size_t first, size_t n,
-                                      const uint64_t *mask, uint64_t *out)
+static const uint64_t *evaluate_table(const struct attribute_selection *s, size_t first, size_t n, const uint64_t *mask,
+                                      uint64_t *out)
 {
   const uint8_t *buckets = s->column->buckets.of_slot + first * 64;
   uint64_t inner[STRETCH];

@@ -27,8 +27,8 @@ struct device_worker {
   size_t inputs_sent;                   /* bytes of inputs already sent */
   unsigned n_processors;                /* multiprocessors of the device; the grids of scans depend on it */
   struct device_words words;
-  struct device_timer *timer;           /* measures each search, from its first operation to its last; NULL: none */
-  bool is_timed;                        /* the timer has started */
+  struct device_timer *timer; /* measures each search, from its first operation to its last; NULL: none */
+  bool is_timed;              /* the timer has started */
 };
 
 /* The device memory of a worker. capacity: slots of an arena. */

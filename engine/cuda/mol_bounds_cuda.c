@@ -4,10 +4,10 @@
 #include "engine/cuda/mol_cuda.h"
 
 enum {
-  SAMPLE_STRIDE = 16,  /* a floor comes from the bounds of every 16th tile, */
-  LIST_SLACK = 4,      /* ... or of more, so that a list has room for this many times the items that reach it */
-  LIST_LEAST = 16384,  /* entries of a list */
-  LIST_PER_RANK = 16,  /* ... and per requested item */
+  SAMPLE_STRIDE = 16, /* a floor comes from the bounds of every 16th tile, */
+  LIST_SLACK = 4,     /* ... or of more, so that a list has room for this many times the items that reach it */
+  LIST_LEAST = 16384, /* entries of a list */
+  LIST_PER_RANK = 16, /* ... and per requested item */
 };
 
 static const struct mol_cuda_shared *shared_of(const struct funnel *f)

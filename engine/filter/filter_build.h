@@ -19,7 +19,7 @@ struct filter_build {
 /* An `and` or an `or` whose operands are still coming. Groups nest: the one opened last is closed first. */
 struct filter_group {
   enum filter_kind kind;
-  size_t first; /* its first pending operand */
+  size_t first;    /* its first pending operand */
   bool is_decided; /* an operand alone decides it */
 };
 

@@ -12,9 +12,9 @@ static const struct {
   unsigned kinds;
   const char *list;
 } operators[N_ATTRIBUTE_TYPES] = {
-#define ORDER                                                                                            \
-  BIT(TOKEN_EQUAL) | BIT(TOKEN_NOT_EQUAL) | BIT(TOKEN_LESS) | BIT(TOKEN_AT_MOST) | BIT(TOKEN_MORE) |     \
-      BIT(TOKEN_AT_LEAST) | BIT(TOKEN_IN) | BIT(TOKEN_BETWEEN),                                          \
+#define ORDER                                                                                        \
+  BIT(TOKEN_EQUAL) | BIT(TOKEN_NOT_EQUAL) | BIT(TOKEN_LESS) | BIT(TOKEN_AT_MOST) | BIT(TOKEN_MORE) | \
+      BIT(TOKEN_AT_LEAST) | BIT(TOKEN_IN) | BIT(TOKEN_BETWEEN),                                      \
       "=, !=, <, <=, >, >=, in or between"
   [ATTRIBUTE_BOOL] = { BIT(TOKEN_EQUAL) | BIT(TOKEN_NOT_EQUAL) | BIT(TOKEN_IN), "=, != or in" },
   [ATTRIBUTE_KEYWORD] = { BIT(TOKEN_EQUAL) | BIT(TOKEN_NOT_EQUAL) | BIT(TOKEN_IN), "=, != or in" },

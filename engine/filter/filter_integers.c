@@ -12,8 +12,8 @@ static int compare_integers(const void *a, const void *b)
 }
 
 /* Make low <= x <= high. The bounds may be beyond the attribute's values. */
-static err_t make_range(struct filter_build *b, size_t attribute, enum attribute_type type, __int128 low,
-                        __int128 high, const struct filter_node **out)
+static err_t make_range(struct filter_build *b, size_t attribute, enum attribute_type type, __int128 low, __int128 high,
+                        const struct filter_node **out)
 {
   const int64_t least = type == ATTRIBUTE_TIME ? 0 : INT64_MIN;
 

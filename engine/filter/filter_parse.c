@@ -137,10 +137,10 @@ err_t filter_parse(struct span text, const struct value *parameters, size_t n, c
                    struct region *region, const struct filter_node **out)
 {
   struct filter_parser p = { .build = { .region = region, .text = text },
-                      .parameters = parameters,
-                      .n_parameters = n,
-                      .attributes = attributes,
-                      .token = { .source = span_of(text.p, 0) } };
+                             .parameters = parameters,
+                             .n_parameters = n,
+                             .attributes = attributes,
+                             .token = { .source = span_of(text.p, 0) } };
   const struct filter_node *root;
 
   assert(attributes->n <= ATTRIBUTES_MAX);

@@ -21,17 +21,22 @@ static const struct {
   const char *text;
   enum filter_token_kind kind;
 } signs[] = {
-  { "!=", TOKEN_NOT_EQUAL }, { "<=", TOKEN_AT_MOST }, { ">=", TOKEN_AT_LEAST }, { "=", TOKEN_EQUAL },
-  { "<", TOKEN_LESS },       { ">", TOKEN_MORE },     { "(", TOKEN_OPEN },      { ")", TOKEN_CLOSE },
-  { ",", TOKEN_COMMA },
+  { "!=", TOKEN_NOT_EQUAL }, { "<=", TOKEN_AT_MOST }, { ">=", TOKEN_AT_LEAST },
+  { "=", TOKEN_EQUAL },      { "<", TOKEN_LESS },     { ">", TOKEN_MORE },
+  { "(", TOKEN_OPEN },       { ")", TOKEN_CLOSE },    { ",", TOKEN_COMMA },
 };
 
 /* What other languages have. They are looked for before the signs above, which some of them begin with. */
 static const struct {
   const char *text, *remedy;
 } slips[] = {
-  { "==", "=" },   { "=<", "<=" }, { "=>", ">=" },   { "<>", "!=" },
-  { "&&", "and" }, { "||", "or" }, { "\"", "a text as 'text'" },
+  { "==", "=" },
+  { "=<", "<=" },
+  { "=>", ">=" },
+  { "<>", "!=" },
+  { "&&", "and" },
+  { "||", "or" },
+  { "\"", "a text as 'text'" },
 };
 
 enum { N_KEYWORDS = sizeof keywords / sizeof keywords[0], N_SIGNS = sizeof signs / sizeof signs[0] };

@@ -17,12 +17,8 @@ enum { NAME_BYTES = FILTER_PIECE_BYTES };
 const char *filter_values_type(enum attribute_type type)
 {
   static const char *const names[N_ATTRIBUTE_TYPES] = {
-    [ATTRIBUTE_BOOL] = "a bool",
-    [ATTRIBUTE_KEYWORD] = "a keyword",
-    [ATTRIBUTE_KEYWORDS] = "a set of keywords",
-    [ATTRIBUTE_INTEGER] = "an integer",
-    [ATTRIBUTE_NUMBER] = "a number",
-    [ATTRIBUTE_TIME] = "a time",
+    [ATTRIBUTE_BOOL] = "a bool",        [ATTRIBUTE_KEYWORD] = "a keyword", [ATTRIBUTE_KEYWORDS] = "a set of keywords",
+    [ATTRIBUTE_INTEGER] = "an integer", [ATTRIBUTE_NUMBER] = "a number",   [ATTRIBUTE_TIME] = "a time",
   };
 
   return names[type];

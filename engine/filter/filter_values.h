@@ -25,7 +25,7 @@ struct filter_values {
 /* A value on the line of integers: an integer, or between two. Doubles and fractions of a millisecond are placed
  * exactly. */
 struct filter_point {
-  __int128 floor; /* beyond 64 bits: the value is beyond all integers of 64 bits */
+  __int128 floor;  /* beyond 64 bits: the value is beyond all integers of 64 bits */
   bool is_between; /* the value is between floor and floor + 1 */
 };
 

@@ -31,7 +31,7 @@ static err_t apply_glu(const struct mol_projection *p, const struct kernels *ker
 }
 
 err_t mol_network_project(const struct mol_projection *p, const struct kernels *kernels, const float *x, size_t n,
-                  struct region *scratch, float *out)
+                          struct region *scratch, float *out)
 {
   float *hidden;
 
@@ -44,7 +44,7 @@ err_t mol_network_project(const struct mol_projection *p, const struct kernels *
 }
 
 err_t mol_network_gate(const struct mol_mlp *mlp, const struct kernels *kernels, const float *x, size_t n,
-               struct region *scratch, float *out)
+                       struct region *scratch, float *out)
 {
   float *hidden;
 

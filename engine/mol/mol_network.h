@@ -8,11 +8,11 @@
 /* Compute out = projection(x). x [n][n_in]; out [n][n_out]; scratch memory comes from the region. Returns ERR_MEMORY.
  */
 err_t mol_network_project(const struct mol_projection *p, const struct kernels *kernels, const float *x, size_t n,
-                  struct region *scratch, float *out);
+                          struct region *scratch, float *out);
 
 /* Compute out = second(SiLU(first(x))). x [n][n_in]; out [n][n_out]. Returns ERR_MEMORY. */
 err_t mol_network_gate(const struct mol_mlp *mlp, const struct kernels *kernels, const float *x, size_t n,
-               struct region *scratch, float *out);
+                       struct region *scratch, float *out);
 
 /* Compute average[k], the mean over n components of components[.][k]. */
 void mol_network_average(const float *components, size_t n, size_t dim, float *average);

@@ -23,7 +23,7 @@
 #include "engine/mol/spread.h"
 
 enum {
-  SAMPLE_CHUNKS = 16, /* chunks whose items are tested to see whether comparing pays */
+  SAMPLE_CHUNKS = 16,   /* chunks whose items are tested to see whether comparing pays */
   ITEMS_PER_LISTED = 4, /* skip the first pass if the lists would have room for more than one in four items */
 };
 

@@ -26,8 +26,8 @@ struct members {
   size_t n_max;
   size_t n_limit; /* members of a search, at most n_max */
   bool shares_always;
-  _Atomic size_t n_begun; /* helpers */
-  _Atomic bool is_open;   /* members may begin */
+  _Atomic size_t n_begun;       /* helpers */
+  _Atomic bool is_open;         /* members may begin */
   const struct method_row *row; /* of the current search */
   const struct columns *columns;
   const struct search_batch *batch; /* what all members copy; nobody writes it until all have returned, except that each

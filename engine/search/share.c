@@ -8,8 +8,8 @@ static void raise_floor(_Atomic float *floor, float score)
 {
   float old = atomic_load_explicit(floor, memory_order_relaxed);
 
-  while (old < score && !atomic_compare_exchange_weak_explicit(floor, &old, score, memory_order_relaxed,
-                                                               memory_order_relaxed))
+  while (old < score &&
+         !atomic_compare_exchange_weak_explicit(floor, &old, score, memory_order_relaxed, memory_order_relaxed))
     ;
 }
 
@@ -39,8 +39,7 @@ static size_t choose_n(const struct search_batch *batch, size_t n_steps, size_t 
 }
 
 /* Claim steps of a search that members share. */
-static bool claim_shared(struct search_batch *batch, size_t job, size_t n_steps, size_t n_each,
-                         struct share_steps *out)
+static bool claim_shared(struct search_batch *batch, size_t job, size_t n_steps, size_t n_each, struct share_steps *out)
 {
   struct share *share = batch->share;
   _Atomic size_t *n_claimed = &share->n_claimed[job];
@@ -62,8 +61,7 @@ static bool claim_shared(struct search_batch *batch, size_t job, size_t n_steps,
 }
 
 /* Claim steps of a search that one member does. */
-static bool claim_alone(struct search_batch *batch, size_t job, size_t n_steps, size_t n_each,
-                        struct share_steps *out)
+static bool claim_alone(struct search_batch *batch, size_t job, size_t n_steps, size_t n_each, struct share_steps *out)
 {
   size_t first = batch->n_claimed[job], end = size_min(first + n_each, n_steps);
 
@@ -85,6 +83,5 @@ bool share_claim(struct search_batch *batch, size_t job, size_t n_steps, size_t 
 {
   if (batch->member == 0 && batch->pause && batch->pause->call)
     batch->pause->call(batch->pause->context);
-  return batch->share ? claim_shared(batch, job, n_steps, n_each, out)
-                      : claim_alone(batch, job, n_steps, n_each, out);
+  return batch->share ? claim_shared(batch, job, n_steps, n_each, out) : claim_alone(batch, job, n_steps, n_each, out);
 }

@@ -23,8 +23,8 @@
 
 struct share {
   struct team_search search;
-  bool steps_one_by_one; /* claim one step at a time: for tests */
-  _Atomic float *floors; /* [queries of the batch] */
+  bool steps_one_by_one;                             /* claim one step at a time: for tests */
+  _Atomic float *floors;                             /* [queries of the batch] */
   _Alignas(64) _Atomic size_t n_claimed[SHARE_JOBS]; /* written by all members: not in the cache line of the rest */
 };
 

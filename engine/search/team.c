@@ -97,7 +97,8 @@ static void *help(void *context)
 }
 
 /* Some schedulers wake a thread on the core of the one that wakes it, even if others are idle: virtual machines like to
- * let virtual cores sleep. A helper would then take its caller's time. So a helper that ran here last must run elsewhere.
+ * let virtual cores sleep. A helper would then take its caller's time. So a helper that ran here last must run
+ * elsewhere.
  */
 static void send_elsewhere(const struct team *t, struct team_helper *h)
 {
@@ -234,8 +235,8 @@ void team_recruit(struct team_search *s)
 {
   struct team *t = s->team;
 
-  while (s->n_members < s->n_max &&
-         atomic_load_explicit(&t->n_running, memory_order_relaxed) < t->n_running_max && enter_if_room(t)) {
+  while (s->n_members < s->n_max && atomic_load_explicit(&t->n_running, memory_order_relaxed) < t->n_running_max &&
+         enter_if_room(t)) {
     struct team_helper *h = take_idle(t);
     if (!h) {
       team_leave(t);

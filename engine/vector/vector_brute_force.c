@@ -6,7 +6,7 @@
 #include "engine/vector/vector_methods.h"
 
 enum {
-  ROWS = 32,           /* rows that stay in cache for all queries of a batch: a step */
+  ROWS = 32,               /* rows that stay in cache for all queries of a batch: a step */
   CLAIM_NUMBERS = 1 << 19, /* products that take some 50 us: a claim has about as many */
 };
 

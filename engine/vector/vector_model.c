@@ -129,8 +129,7 @@ static err_t read_matrix(const struct safetensors *file, struct bilinear_tensors
   TRY(find_shape(file, "W", 2, BILINEAR_DIM_MAX, &shape));
   t->n = shape.dim[0];
   if (shape.dim[1] != t->n)
-    FAIL(ERR_MODEL, "%s: tensor \"W\" is %zu x %zu, but must be square",
-         safetensors_path(file), t->n, shape.dim[1]);
+    FAIL(ERR_MODEL, "%s: tensor \"W\" is %zu x %zu, but must be square", safetensors_path(file), t->n, shape.dim[1]);
   TRY(verify_dim(file, t->n));
   return safetensors_floats(file, "W", &t->w, 2, t->n, t->n);
 }
@@ -164,8 +163,8 @@ static err_t read_bilinear(const struct safetensors *file, struct bilinear_tenso
   }
   TRY(has_matrix ? read_matrix(file, t) : read_factors(file, t));
   /* Frobenius norms: no singular value is larger. */
-  double sigma_max = has_matrix ? kernels_norm(t->w, t->n * t->n)
-                                : kernels_norm(t->p, t->n * t->r) * kernels_norm(t->q, t->n * t->r);
+  double sigma_max =
+      has_matrix ? kernels_norm(t->w, t->n * t->n) : kernels_norm(t->p, t->n * t->r) * kernels_norm(t->q, t->n * t->r);
   if (!(sigma_max * number_max2 * (double)t->n <= score_max))
     FAIL(ERR_MODEL, "%s: its tensors have a norm of %g: scores would not fit into f32", safetensors_path(file),
          sigma_max);

@@ -147,22 +147,22 @@ static err_t prepare_queries(const struct model *model, const struct kernels *ke
   return ERR_OK;
 }
 
-#define VECTOR_SIMILARITY(KIND, stem, check, table) \
-  const struct similarity similarity_##stem = {    \
-    .kind = SIMILARITY_##KIND,                     \
-    .name = #stem,                                 \
-    .methods = &(table),                             \
-    .model_open = vector_model_open_##stem,        \
-    .model_close = vector_model_close,             \
-    .model_check = (check),                         \
-    .check_part = check_part,                      \
-    .check_query = check_query,                    \
-    .lengths = lengths,                            \
-      .prepared_bytes = prepared_bytes,              \
-    .prepare_parts = prepare_parts,                \
+#define VECTOR_SIMILARITY(KIND, stem, check, table)                \
+  const struct similarity similarity_##stem = {                    \
+    .kind = SIMILARITY_##KIND,                                     \
+    .name = #stem,                                                 \
+    .methods = &(table),                                           \
+    .model_open = vector_model_open_##stem,                        \
+    .model_close = vector_model_close,                             \
+    .model_check = (check),                                        \
+    .check_part = check_part,                                      \
+    .check_query = check_query,                                    \
+    .lengths = lengths,                                            \
+    .prepared_bytes = prepared_bytes,                              \
+    .prepare_parts = prepare_parts,                                \
     .has_alike_queries = SIMILARITY_##KIND != SIMILARITY_BILINEAR, \
-    .prepared_query_bytes = sizeof(struct vector_query), \
-    .prepare_queries = prepare_queries,            \
+    .prepared_query_bytes = sizeof(struct vector_query),           \
+    .prepare_queries = prepare_queries,                            \
   }
 
 VECTOR_SIMILARITY(DOT, dot, NULL, vector_methods);

@@ -34,8 +34,7 @@ err_t mol_pair_union_begin(struct device_stream *stream, const struct mol_pair_u
 
 /* Set of_lists[list] to the rank of the query that the list's row belongs to. */
 err_t mol_pair_lists_spread(struct device_stream *stream, const struct mol_pairs_input *input,
-                            const struct mol_pair_queries *queries, struct lists_ranks of_queries,
-                            uint32_t *of_lists);
+                            const struct mol_pair_queries *queries, struct lists_ranks of_queries, uint32_t *of_lists);
 
 /* Score the list entries that mol_pairs_append() has written for `floors`: with the exact dot product, or -inf for
  * excluded items and for those that certainly have less than others.

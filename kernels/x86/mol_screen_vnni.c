@@ -8,7 +8,7 @@
 #include "kernels/x86/simd_math.h"
 
 enum {
-  REGS = MOL_LANES / FLOATS_N,    /* registers that hold one number of all items */
+  REGS = MOL_LANES / FLOATS_N, /* registers that hold one number of all items */
   BYTE_HALF = 1 << (SCREEN_BYTE_BITS - 1),
   BYTE_MASK = (1 << SCREEN_BYTE_BITS) - 1,
   BYTES_TOP = 255 << SCREEN_BYTE_BITS, /* the largest hidden unit before it is rounded to a byte */
@@ -337,8 +337,8 @@ struct screen_weigh {
 };
 
 /* Add the terms of one output to the sums. */
-TILE void add_terms(const struct screen_weigh *w, size_t o, const __m512i products[REGS],
-                    const floats units[REGS], struct screen_sums *sums)
+TILE void add_terms(const struct screen_weigh *w, size_t o, const __m512i products[REGS], const floats units[REGS],
+                    struct screen_sums *sums)
 {
   const struct mol_screen *s = w->screen;
   size_t p = (size_t)s->logits[o];

@@ -11,8 +11,8 @@ static err_t check_alone(const struct key_context *k, const struct item_change *
 {
   if (!item)
     return aside_check_empty(k->aside, is_alone);
-  *is_alone = item->head.generation != k->generation ||
-              (item->head.partition == change->partition && !item->head.has_aside);
+  *is_alone =
+      item->head.generation != k->generation || (item->head.partition == change->partition && !item->head.has_aside);
   return ERR_OK;
 }
 
@@ -42,8 +42,8 @@ err_t key_apply(struct key_context *k, const struct item_change *change, enum st
     change = &sweep;
   }
   TRY(check_alone(k, change, item, &is_alone));
-  err_code_t err = is_alone ? key_alone_apply(k, change, item, kind, effect) :
-                              key_states_apply(k, change, item, kind, effect);
+  err_code_t err =
+      is_alone ? key_alone_apply(k, change, item, kind, effect) : key_states_apply(k, change, item, kind, effect);
   if (err != ERR_ITEM)
     return err;
   *kind = STORE_UNFIT; /* encoding comes before writing, so nothing was written */

@@ -21,7 +21,7 @@ struct env {
   char *path;
   struct directory_lock lock;
   pthread_rwlock_t map_lock; /* env_read() holds it shared. It is held alone while the map changes or is lost */
-  MDB_env *mdb; /* NULL: lost, see env_is_lost() */
+  MDB_env *mdb;              /* NULL: lost, see env_is_lost() */
   size_t page_bytes;
   size_t map_bytes;
   size_t used_bytes; /* used part of the map, as of the newest transaction */

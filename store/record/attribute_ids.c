@@ -25,8 +25,7 @@ size_t attribute_ids_find(const struct attribute_ids *a, uint16_t id, size_t hin
   return ATTRIBUTE_NONE;
 }
 
-static err_t assign(const struct attribute_ids *stored, const struct attribute *attribute, uint32_t *next,
-                    uint16_t *id)
+static err_t assign(const struct attribute_ids *stored, const struct attribute *attribute, uint32_t *next, uint16_t *id)
 {
   size_t at = attributes_find(&stored->attributes, attribute->name, 0);
 
@@ -41,8 +40,8 @@ static err_t assign(const struct attribute_ids *stored, const struct attribute *
     FAIL(ERR_CONFIG,
          "attributes.%.*s is %s in the store and %s in the configuration: give the attribute a new name; or start "
          "once without it, which drops its values, and then add it again",
-         (int)attribute->name.n, (const char *)attribute->name.p,
-         attribute_type_name(stored->attributes.v[at].type), attribute_type_name(attribute->type));
+         (int)attribute->name.n, (const char *)attribute->name.p, attribute_type_name(stored->attributes.v[at].type),
+         attribute_type_name(attribute->type));
   *id = stored->ids[at];
   return ERR_OK;
 }

@@ -46,8 +46,8 @@ static const struct attribute_value *find_attribute(const struct attribute_value
   return NULL;
 }
 
-static err_t merge_attributes(const struct item_change *stored, const struct item_change *change,
-                              struct region *region, struct item_change *out)
+static err_t merge_attributes(const struct item_change *stored, const struct item_change *change, struct region *region,
+                              struct item_change *out)
 {
   struct attribute_value *merged;
   size_t n = 0;

@@ -297,8 +297,7 @@ static struct floats take_floats(const uint8_t **from, size_t n)
   return taken;
 }
 
-err_t record_decode(struct span record, const struct attribute_ids *ids, struct region *region,
-                    struct item_change *out)
+err_t record_decode(struct span record, const struct attribute_ids *ids, struct region *region, struct item_change *out)
 {
   struct header header;
   struct sections sections;

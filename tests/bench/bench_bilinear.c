@@ -36,7 +36,8 @@ static void add_methods(struct bench *b, struct race *race, struct engine_racer 
 {
   for (size_t i = 0; i < b->options.n_methods; i++) {
     const char *method = b->options.methods[i];
-    if (engine_racer_init(&b->engine, method, b->data.queries, QUERIES, D, (uint32_t)b->scan.k, 1, &racers[i]) != ERR_OK) {
+    if (engine_racer_init(&b->engine, method, b->data.queries, QUERIES, D, (uint32_t)b->scan.k, 1, &racers[i]) !=
+        ERR_OK) {
       report_skipped(&b->options, method, err_message());
       continue;
     }

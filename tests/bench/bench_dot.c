@@ -98,8 +98,8 @@ int main(int argc, char **argv)
                "GB/s");
   full_scan_open(b.data.items, b.data.n_items, b.data.queries, QUERIES, D, &b.scan);
   pdx_bond_open(b.data.items, b.data.n_items, D, &b.pdx);
-  bench_check(bench_engine_open(dot_data_write(&b.data, &b.options), b.data.n_items, BENCH_K_MAX, 1, isa_detect(),
-                                &b.engine));
+  bench_check(
+      bench_engine_open(dot_data_write(&b.data, &b.options), b.data.n_items, BENCH_K_MAX, 1, isa_detect(), &b.engine));
   bench_engine_fill(&b.engine, b.data.n_items, dot_data_part_of, &b.data);
   peer_open(&b.options, &b.peer);
   race_at(&b, 10);

@@ -224,12 +224,12 @@ static void put_attributes(struct bench *b)
       size_t item = first + i;
       b->lot[item] = (float)dice_below(&b->options.dice, 1 << 24) * 0x1p-24f;
       values[i][0] = (struct attribute_value){ span_of_str("lot"), { .kind = VALUE_NUMBER, .number = b->lot[item] } };
-      values[i][1] = (struct attribute_value){
-        span_of_str("code"), { .kind = VALUE_INTEGER, .integer = b->data.codes[item * RECJPQ_SPLITS] }
-      };
-      changes[i] = (struct item_change){
-        .key = bench_key((uint32_t)item, keys[i]), .attributes = values[i], .n_attributes = ATTRIBUTES
-      };
+      values[i][1] =
+          (struct attribute_value){ span_of_str("code"),
+                                    { .kind = VALUE_INTEGER, .integer = b->data.codes[item * RECJPQ_SPLITS] } };
+      changes[i] = (struct item_change){ .key = bench_key((uint32_t)item, keys[i]),
+                                         .attributes = values[i],
+                                         .n_attributes = ATTRIBUTES };
     }
     bench_check(engine_apply(b->engine.engine, changes, n, NULL, 0));
   }
@@ -252,7 +252,8 @@ int main(int argc, char **argv)
 {
   static struct bench b;
 
-  bench_begin(argc, argv, &(struct bench_options){ .workload = "filtered", .items = 2194464, .seconds = 1 }, &b.options);
+  bench_begin(argc, argv, &(struct bench_options){ .workload = "filtered", .items = 2194464, .seconds = 1 },
+              &b.options);
   recjpq_data_open(&b.options.dice, b.options.items, QUERIES, &b.data);
   bench_check(mem_array(b.data.n_items, sizeof *b.lot, &b.lot));
   bench_check(mem_array(b.data.n_items, 1, &b.is_absent));

@@ -58,10 +58,10 @@ static void init_attributes(struct bench *b)
     const char *name;
     enum attribute_type type;
   } attributes[ATTRIBUTES] = {
-    [COUNTRY] = { "country", ATTRIBUTE_KEYWORD },   [SECTION] = { "section", ATTRIBUTE_KEYWORD },
-    [TAG_SET] = { "tags", ATTRIBUTE_KEYWORDS },     [IS_AVAILABLE] = { "available", ATTRIBUTE_BOOL },
-    [PRICE] = { "price", ATTRIBUTE_NUMBER },        [YEAR] = { "year", ATTRIBUTE_INTEGER },
-    [ADDED] = { "added", ATTRIBUTE_TIME },          [SELLER] = { "seller", ATTRIBUTE_INTEGER },
+    [COUNTRY] = { "country", ATTRIBUTE_KEYWORD }, [SECTION] = { "section", ATTRIBUTE_KEYWORD },
+    [TAG_SET] = { "tags", ATTRIBUTE_KEYWORDS },   [IS_AVAILABLE] = { "available", ATTRIBUTE_BOOL },
+    [PRICE] = { "price", ATTRIBUTE_NUMBER },      [YEAR] = { "year", ATTRIBUTE_INTEGER },
+    [ADDED] = { "added", ATTRIBUTE_TIME },        [SELLER] = { "seller", ATTRIBUTE_INTEGER },
   };
 
   for (size_t i = 0; i < ATTRIBUTES; i++)
@@ -218,8 +218,8 @@ static void run_case(struct bench *b, const struct filter_case *c, bool is_cold)
   double end = bench_wall_ms() + 1e3 * b->options.seconds;
 
   region_reset(&b->region);
-  bench_check(filter_parse(span_of_str(c->filter ? c->filter : long_filter(c)), NULL, 0, &attributes, &b->region,
-                           &filter));
+  bench_check(
+      filter_parse(span_of_str(c->filter ? c->filter : long_filter(c)), NULL, 0, &attributes, &b->region, &filter));
   while (n < RUNS_MAX && (n == 0 || bench_wall_ms() < end)) {
     if (is_cold)
       memset(b->flushed, (int)n, FLUSH_BYTES);

@@ -13,12 +13,7 @@
 #include "tests/bench/mol_oracle.h"
 #include "tests/bench/recjpq_data.h"
 
-enum {
-  QUERIES = 256,
-  TIMES_MAX = 1 << 20,
-  SAMPLES = 60,
-  WINDOWS = 10
-};
+enum { QUERIES = 256, TIMES_MAX = 1 << 20, SAMPLES = 60, WINDOWS = 10 };
 
 /* One similarity under test. */
 struct subject {

@@ -51,7 +51,8 @@ static void refuse(const char *argument)
 {
   fprintf(stderr,
           "bench: error: argument '%s' cannot be used\n"
-          "usage: bench_NAME [--items N] [--threads N] [--seconds S] [--methods M...] [--json | --markdown] [--peers FOLDER]\n",
+          "usage: bench_NAME [--items N] [--threads N] [--seconds S] [--methods M...] [--json | --markdown] [--peers "
+          "FOLDER]\n",
           argument);
   exit(2);
 }

@@ -24,9 +24,9 @@ struct bench_options {
   char dir[256]; /* temporary folder in TMPDIR or /tmp, for the model and the peers' inputs */
 };
 
-/* Parse --items N, --threads N, --seconds S, --methods M..., --json, --markdown and --peers FOLDER. `defaults` gives the workload,
- * and the items, seconds and methods that the command line omits. Prints the seed to stderr, makes the temporary
- * folder, and exits with status 2 on a bad command line. */
+/* Parse --items N, --threads N, --seconds S, --methods M..., --json, --markdown and --peers FOLDER. `defaults` gives
+ * the workload, and the items, seconds and methods that the command line omits. Prints the seed to stderr, makes the
+ * temporary folder, and exits with status 2 on a bad command line. */
 void bench_begin(int argc, char **argv, const struct bench_options *defaults, struct bench_options *out);
 
 /* Remove the temporary folder. Return the exit status: 1 if bench_fail() was called. */

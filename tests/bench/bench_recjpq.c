@@ -141,8 +141,8 @@ static void race_at(struct bench *b, size_t k)
 static void race_catalogue(struct bench *b, const char *variant)
 {
   b->variant = variant;
-  bench_check(bench_engine_open(recjpq_data_write(&b->data, &b->options), b->data.n_items, BENCH_K_MAX, 1,
-                                isa_detect(), &b->engine));
+  bench_check(bench_engine_open(recjpq_data_write(&b->data, &b->options), b->data.n_items, BENCH_K_MAX, 1, isa_detect(),
+                                &b->engine));
   bench_engine_fill(&b->engine, b->data.n_items, recjpq_data_part_of, &b->data);
   peer_open(&b->options, &b->peer);
   race_at(b, 10);

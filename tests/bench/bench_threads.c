@@ -31,7 +31,7 @@ struct runner {
 struct bench {
   struct bench_options options;
   size_t n_threads;
-  struct bench_engine engine; /* its searcher shares searches */
+  struct bench_engine engine;         /* its searcher shares searches */
   struct runner runners[THREADS_MAX]; /* each searches in one thread */
 };
 
@@ -75,7 +75,7 @@ static void report(struct bench *b, const char *method, size_t items, size_t bat
                    size_t n)
 {
   static const char *const variants[N_WAYS] = { "one thread", "shared", "shared, helpers asleep",
-                                                  "independent searches" };
+                                                "independent searches" };
   struct bench_row rows[N_WAYS];
 
   for (int way = 0; way < N_WAYS; way++) {
@@ -132,8 +132,7 @@ static void take_turns(struct bench *b, struct engine_racer *shared, size_t roun
 }
 
 /* name  the similarity and the method */
-static void time_method(struct bench *b, const char *name, size_t items, const float *queries, size_t dim,
-                        size_t batch)
+static void time_method(struct bench *b, const char *name, size_t items, const float *queries, size_t dim, size_t batch)
 {
   static double times[N_WAYS][ROUNDS_MAX];
   static struct engine_racer shared;
@@ -144,8 +143,8 @@ static void time_method(struct bench *b, const char *name, size_t items, const f
     return;
   bench_check(engine_racer_init(&b->engine, method, queries, QUERIES, dim, K, batch, &shared));
   for (size_t i = 0; i < b->n_threads; i++)
-    bench_check(engine_racer_init(&b->runners[i].engine, method, queries, QUERIES, dim, K, batch,
-                                  &b->runners[i].racer));
+    bench_check(
+        engine_racer_init(&b->runners[i].engine, method, queries, QUERIES, dim, K, batch, &b->runners[i].racer));
   run_all(b, 0, 1); /* memory is touched for the first time */
   engine_racer_search(&shared, 0);
   size_t n_repeats = (size_t)(TURN_MS / time_searches(&b->runners[0].racer, 0, 1)) + 1;

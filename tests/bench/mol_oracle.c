@@ -115,6 +115,7 @@ double mol_oracle_score(const struct mol_data *d, const struct mol_oracle_query 
   mlp(mol_data_weight(d, MOL_GATE("item_only", "1.weight")), mol_data_weight(d, MOL_GATE("item_only", "1.bias")),
       mol_data_weight(d, MOL_GATE("item_only", "3.weight")), NULL, x, MOL_DIM, v);
   mlp(mol_data_weight(d, MOL_GATE("qi", "1.weight")), mol_data_weight(d, MOL_GATE("qi", "1.bias")),
-      mol_data_weight(d, MOL_GATE("qi", "3.weight")), mol_data_weight(d, MOL_GATE("qi", "3.bias")), logits, MOL_LOGITS, w);
+      mol_data_weight(d, MOL_GATE("qi", "3.weight")), mol_data_weight(d, MOL_GATE("qi", "3.bias")), logits, MOL_LOGITS,
+      w);
   return mix(query->gate, v, w, logits);
 }

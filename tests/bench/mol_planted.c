@@ -2,8 +2,8 @@
 /* A Mixture-of-Logits model that behaves like a trained one, and a catalogue to go with it. Nothing is trained: the
  * weights are planted.
  *
- * Items lie in topics, and topics have smaller groups. A query is a user with one to three interests: a layer-normalised
- * mean of items from one topic each.
+ * Items lie in topics, and topics have smaller groups. A query is a user with one to three interests: a
+ * layer-normalised mean of items from one topic each.
  *
  * A planted part is added to Xavier weights. Component n of a query and component n of an item are projections by the
  * same matrix, so they agree when query and item do. The matrices of different n are alike, so other pairs agree too,
@@ -119,8 +119,7 @@ static void draw_groups(struct topics *t)
     for (size_t i = 0; i < MOL_DIM; i++)
       centre[i] = TOPIC * draw_normal(t->dice);
     for (size_t i = 0; i < (size_t)GROUPS_PER_TOPIC * MOL_DIM; i++)
-      t->groups[topic * GROUPS_PER_TOPIC * MOL_DIM + i] =
-          (float)(centre[i % MOL_DIM] + GROUP * draw_normal(t->dice));
+      t->groups[topic * GROUPS_PER_TOPIC * MOL_DIM + i] = (float)(centre[i % MOL_DIM] + GROUP * draw_normal(t->dice));
   }
 }
 

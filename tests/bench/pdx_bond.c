@@ -9,8 +9,8 @@
 #include "base/mem.h"
 
 enum {
-  PARTITION = 10240, /* vectors, as in the paper */
-  FIRST_STEP = 2,    /* dimensions of the first step; each step has twice as many as the one before */
+  PARTITION = 10240,       /* vectors, as in the paper */
+  FIRST_STEP = 2,          /* dimensions of the first step; each step has twice as many as the one before */
   PRUNE_BELOW_PERCENT = 5, /* the paper: 20; here a scattered number costs a cache line */
 };
 

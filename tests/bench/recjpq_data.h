@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random RecJPQ catalogues that behave like trained ones, and the scalar scan over them.
  *
- * recjpq_data_open() draws a hard one. Codes: 80 % of the items have independent uniform codes (the long tail). 20 % lie in 2,000 clusters of nearly equal
- * codes.
+ * recjpq_data_open() draws a hard one. Codes: 80 % of the items have independent uniform codes (the long tail). 20 %
+ * lie in 2,000 clusters of nearly equal codes.
  *
  * Sub-item scores of a query: a (0.8 smooth curve over the sub-items + 0.6 Student-t noise). The factor a is drawn for
  * each query and split from a lognormal distribution. To get such scores from a product of centroids and query, half of
@@ -34,8 +34,8 @@ void recjpq_data_open(struct dice *dice, size_t n_items, size_t n_queries, struc
 void recjpq_data_open_planted(struct dice *dice, size_t n_items, size_t n_queries, struct recjpq_data *out);
 void recjpq_data_close(struct recjpq_data *data);
 
-/* For the two above: allocate the arrays, and draw a smooth curve of unit variance over the sub-items, four sines of low
- * frequency. The curve's values are RECJPQ_SPLIT_DIM numbers apart. */
+/* For the two above: allocate the arrays, and draw a smooth curve of unit variance over the sub-items, four sines of
+ * low frequency. The curve's values are RECJPQ_SPLIT_DIM numbers apart. */
 void recjpq_data_init(size_t n_items, size_t n_queries, struct recjpq_data *out);
 void recjpq_data_draw_smooth(struct dice *dice, float *column);
 

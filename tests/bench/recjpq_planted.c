@@ -37,8 +37,8 @@ struct planted {
   float topics[TOPICS][LATENT_DIM];
   float (*latent)[LATENT_DIM]; /* [n_items] */
   double directions[RECJPQ_SPLITS][LATENT_DIM];
-  float *component;                                /* [n_items], of the split at hand */
-  float means[RECJPQ_SPLITS][RECJPQ_SUBITEMS];     /* mean component of each sub-item, compressed */
+  float *component;                            /* [n_items], of the split at hand */
+  float means[RECJPQ_SPLITS][RECJPQ_SUBITEMS]; /* mean component of each sub-item, compressed */
 };
 
 static void draw_items(struct planted *p, size_t n_items)

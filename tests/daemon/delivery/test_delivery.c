@@ -417,8 +417,8 @@ static int32_t reply_alone(struct stubborn *s, size_t i, struct kafka_tap *answe
   return partition;
 }
 
-/* The producer that sends messages alone is opened again, too: the partition of a key shows which one has sent it. While
- * it cannot be opened, the usual one sends. */
+/* The producer that sends messages alone is opened again, too: the partition of a key shows which one has sent it.
+ * While it cannot be opened, the usual one sends. */
 static void an_answer_is_sent_alone_by_a_renewed_producer(void **state)
 {
   struct stubborn s;

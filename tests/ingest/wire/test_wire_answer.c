@@ -178,7 +178,8 @@ static void scores_that_are_no_numbers_are_never_sent(void **state)
 
 static void a_client_reads_what_it_needs_of_an_answer(void **state)
 {
-  struct answer answer = sample_answer(), refused = { .id = span_of_str("q2"), .error = ANSWER_BAD_QUERY, .error_message = "why" };
+  struct answer answer = sample_answer(),
+                refused = { .id = span_of_str("q2"), .error = ANSWER_BAD_QUERY, .error_message = "why" };
   struct wire_reply reply;
   struct span bytes;
   (void)state;
