@@ -96,10 +96,9 @@ static err_t poll_next(struct catalogue *c, size_t room, int timeout_ms, struct 
   if (c->newest_can_wait)
     background_enter(&c->background);
   err_code_t err = poll_records(c, room, timeout_ms, damage, n);
+  c->newest_can_wait = err == ERR_OK && catalogue_can_wait(c, first);
   background_leave(&c->background);
-  TRY(err);
-  c->newest_can_wait = catalogue_can_wait(c, first);
-  return ERR_OK;
+  return err;
 }
 
 /* When a batch is closed. */
