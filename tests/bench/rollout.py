@@ -10,12 +10,16 @@ load, and check the answers.
     switch_at_once  sluicectl switches as soon as those parts are there: the daemon builds their index first
     retire       the former generations are retired: until their parts are deleted, and their memory is free
 
+With --apart, the daemon has half of the cores, and the broker and the clients have the others, so they do not take each
+other's time.
+
 ops/bench rollout runs it. A wait is the time from sending a query to its answer; the daemon's part of it is from the
 query's arrival there to the end of its search. The exit status is 1 if a query was lost or answered twice, or if an
 answer of a sample is not that of the generation that it names, or if memory or parts of a retired generation are left.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -282,9 +286,25 @@ def compare(rows, rollout):
 # ---- The run ----
 
 
+def halves_of_cores():
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        sys.exit("rollout: --apart needs two cores")
+    return set(cores[:len(cores) // 2]), set(cores[len(cores) // 2:])
+
+
+def move_daemon(daemon, cores):
+    """Threads that start later are where the thread is that starts them."""
+    for task in Path(f"/proc/{daemon.process.pid}/task").iterdir():
+        with contextlib.suppress(ProcessLookupError):  # the thread has ended
+            os.sched_setaffinity(int(task.name), cores)
+
+
 def prepare(rollout, options):
     """Bring the daemon to where the rollout begins. Parts of generation 3 wait in a transaction that is open."""
     rollout.start(timeout_s=options.start_timeout)
+    if options.apart:
+        move_daemon(rollout.daemon, options.daemon_cores)
     rollout.write_parts(2)
     rollout.await_read(options.start_timeout)
     rollout.transaction = rollout.open_transaction()
@@ -342,6 +362,7 @@ def parse():
     parser.add_argument("--rounds", type=int, default=3, help="how often to switch there and back")
     parser.add_argument("--method", default="exact", help=f"of space {SPACE}, which is recjpq")
     parser.add_argument("--partitions", type=int, default=3, help="of the query topic")
+    parser.add_argument("--apart", action="store_true", help="give the daemon cores of its own")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
@@ -351,6 +372,9 @@ def parse():
 
 def main():
     options = parse()
+    if options.apart:
+        options.daemon_cores, others = halves_of_cores()
+        os.sched_setaffinity(0, others)  # of this process, and of all that it starts
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that daemon and broker end too
     reason = kafka_broker.why_unavailable()
     if reason:
