@@ -21,6 +21,8 @@
  * too. After a trial of 3 % of a scan's time, the threshold is nearly final, and cells are counted before they are
  * visited: see is_worth_it(). The scan keeps the hits of the rings and skips the items that they have seen.
  */
+#include <math.h>
+
 #include "base/size.h"
 #include "engine/recjpq/recjpq_admitted.h"
 #include "engine/recjpq/recjpq_guess.h"
@@ -35,7 +37,6 @@ enum {
   GROUP_PIECES = 24,  /* pieces of cells between their prefetch and the filter */
   VISITS = 32,        /* cells between the prefetch of a cell's head and its use */
   RINGS_MAX = 64,     /* more rings than can have cells in flight, in `visits` and two groups, and one that begins */
-  ITEMS_PER_CELL = 2, /* scoring as many items costs as much as visiting a cell */
   CELLS_PER_HIT = 3,  /* for each of the K, cells score more items than a scan; scoring them costs as much as this */
   SLOTS_PER_ITEM = 2, /* filtering an item of a visited cell costs as much as scanning this many slots */
   TRIAL = 32,         /* the rings' cost after this part of the time of a scan is known well enough to choose */
@@ -85,6 +86,8 @@ struct rings {
   unsigned current;      /* the group being filled; the pieces of the other one are being prefetched */
   size_t n_cells_max;    /* cells that can be visited in the time of a scan */
   size_t n_unchecked;    /* up to this cost, in cells, is_worth_it() is not asked */
+  unsigned n_looks;      /* how often it was asked; */
+  size_t n_looked_at;    /* the candidates when it was asked last */
   struct kth_best found; /* scratch memory of predict_threshold() */
   uint8_t *codes;        /* [M] */
   uint32_t passed[GROUP_PIECES * PQ_PIECE_ITEMS]; /* of a group */
@@ -348,7 +351,8 @@ static err_t init_rings(struct recjpq_search *s, const struct search_batch *batc
 
   r->search = s;
   r->n_pairs = cells->n_pairs;
-  r->n_visited = r->n_begun = r->n_before = r->n_scored = 0;
+  r->n_visited = r->n_begun = r->n_before = r->n_scored = r->n_looked_at = 0;
+  r->n_looks = 0;
   r->n_cells_max = n_cells_max(s->columns, batch, s->result, rule);
   r->n_unchecked = s->is_guess ? 0 : r->n_cells_max / TRIAL; /* a guess is nearly final from the start */
   r->groups[0].n = r->groups[1].n = 0;
@@ -390,20 +394,36 @@ static float predict_threshold(struct rings *r)
 }
 
 /* What the rings have cost until now, in cells. With a filter, items that are scored but not admitted raise no
- * threshold, and a query that dislikes what is admitted meets many of them. */
+ * threshold, and a query that dislikes what is admitted meets many of them. Scoring one costs as much as visiting a
+ * cell. */
 static size_t n_spent(const struct rings *r)
 {
   const struct recjpq_search *s = r->search;
 
-  return r->n_begun + (s->admits_most ? 0 : s->result->counts.candidates / ITEMS_PER_CELL);
+  return r->n_begun + (s->admits_most ? 0 : s->result->counts.candidates);
 }
 
-/* Number of cells that can be visited in the time of a scan, if they cost as much as those until now. */
-static size_t n_cells_affordable(const struct rings *r)
+/* What the cells of a limit will cost, in cells. Above `most`, counting stops. The best cells come first: whenever the
+ * rings have doubled their cost, they have met about as many items to score as in the doubling before. */
+static size_t predict_cost(struct rings *r, int limit, size_t most)
 {
-  if (r->n_begun == 0)
-    return r->n_cells_max;
-  return (size_t)((double)r->n_cells_max * (double)r->n_begun / (double)n_spent(r));
+  const struct recjpq_search *s = r->search;
+  size_t n_cells = plan(r, limit, most);
+
+  if (s->admits_most || r->n_begun == 0 || n_cells == 0)
+    return n_cells;
+  double n_doublings = log2((double)(r->n_begun + n_cells) / (double)r->n_begun);
+  return n_cells + (size_t)(n_doublings * (double)(s->result->counts.candidates - r->n_looked_at));
+}
+
+/* The cost of a scan, in cells. At first, more is tolerated: the few admitted items that were found hardly tell how far
+ * the threshold will rise, and the next look comes soon. */
+static size_t tolerated_cost(const struct rings *r)
+{
+  const struct recjpq_search *s = r->search;
+  bool is_known = s->admits_most || s->is_guess;
+
+  return r->n_cells_max + (is_known ? 0 : r->n_cells_max >> r->n_looks);
 }
 
 /* Will the remaining cells take no longer than a scan? The predicted threshold decides. The threshold only rises. So if
@@ -413,12 +433,15 @@ static bool is_worth_it(struct rings *r)
   const struct recjpq_deficits *d = &r->search->deficits;
 
   finish_rings(r);
-  size_t most = n_cells_affordable(r);
+  size_t most = tolerated_cost(r);
   if (levels_left(r, d->limit) <= 0)
     return true; /* the threshold has risen so far that nothing is left */
-  if (plan(r, recjpq_deficits_limit(d, predict_threshold(r)), most) > most)
+  if (predict_cost(r, recjpq_deficits_limit(d, predict_threshold(r)), most) > most)
     return false;
-  r->n_unchecked = plan(r, d->limit, most) > most ? 2 * n_spent(r) : SIZE_MAX;
+  bool is_sure = predict_cost(r, d->limit, r->n_cells_max) <= r->n_cells_max;
+  r->n_unchecked = is_sure ? SIZE_MAX : 2 * n_spent(r);
+  r->n_looked_at = r->search->result->counts.candidates;
+  r->n_looks++;
   return true;
 }
 
