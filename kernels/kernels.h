@@ -251,7 +251,7 @@ struct kernels {
    *
    * codes     [][PQ_BLOCK_ITEMS]: n of each row are used
    * admitted  only items whose bit is set can pass: a word for each 64 of the n items; NULL: all
-   * next      the block that the caller scans after this one, or NULL */
+   * next      the block that the caller scans after this one, or soon after; or NULL */
   size_t (*pq_scan)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes, size_t n,
                     uint8_t limit, const uint64_t *admitted, const uint8_t *next, uint32_t *indices);
 

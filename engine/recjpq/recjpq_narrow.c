@@ -7,8 +7,10 @@
 
 enum {
   SAMPLE_WORDS = 16,
+  SAMPLE_ITEMS = 8, /* of a word */
   SHARE_MIN = 8,  /* a split is scanned if the sub-items above the sample's best have one of this many items or more */
   SPLITS_MAX = 2, /* each scan takes a sixth of the time of a search of all items */
+  BLOCKS_AHEAD = 3, /* a scan of one split reads a page of each block: the one to prefetch */
   TABLE_ALIGN = 64,
 };
 
@@ -23,8 +25,9 @@ static void add_sample(const struct recjpq_columns *c, const struct admit *admit
                        struct split_bound *bounds)
 {
   uint8_t codes[RECJPQ_SPLITS_MAX];
+  uint64_t bits = admit->words[word];
 
-  for (uint64_t bits = admit->words[word]; bits; bits &= bits - 1) {
+  for (size_t i = 0; i < SAMPLE_ITEMS && bits; i++, bits &= bits - 1) {
     recjpq_codes_read(c, word * 64 + (size_t)__builtin_ctzll(bits), codes);
     for (size_t m = 0; m < c->model->n_splits; m++)
       bounds[m].best = fmaxf(bounds[m].best, scores[m * PQ_SUBITEMS + codes[m]]);
@@ -63,24 +66,32 @@ static size_t choose_split(const struct split_bound *bounds, size_t n_splits)
   return chosen;
 }
 
-/* Find the best score of a split's sub-items that admitted items have. Few items outside the sample are better than its
- * best. table [PQ_SUBITEMS] */
-static void find_best(const struct recjpq_columns *c, const struct search_batch *batch, const struct admit *admit,
-                      const float *scores, size_t split, uint8_t *table, float *best)
+/* Only sub-items better than `best` pass. table [PQ_SUBITEMS] */
+static void pass_better(const float *scores, float best, uint8_t *table)
 {
+  for (size_t b = 0; b < PQ_SUBITEMS; b++)
+    table[b] = scores[b] > best ? 0 : UINT8_MAX;
+}
+
+/* Find the best score of a split's sub-items that admitted items have. Fewer items pass as it rises. */
+static void find_best(const struct recjpq_columns *c, const struct search_batch *batch, const struct admit *admit,
+                      const float *scores, size_t split, float *best)
+{
+  _Alignas(TABLE_ALIGN) uint8_t table[PQ_SUBITEMS];
   const uint8_t *tables[] = { table }, row = (uint8_t)split;
   size_t n_splits = c->model->n_splits, n_slots = batch->n_slots;
   uint32_t better[RECJPQ_BLOCK_ITEMS];
 
-  for (size_t b = 0; b < PQ_SUBITEMS; b++)
-    table[b] = scores[b] > *best ? 0 : UINT8_MAX;
+  pass_better(scores, *best, table);
   for (size_t first = 0; first < n_slots; first += RECJPQ_BLOCK_ITEMS) {
     size_t n = n_slots - first < RECJPQ_BLOCK_ITEMS ? n_slots - first : RECJPQ_BLOCK_ITEMS;
-    const uint8_t *block = c->planes + first * n_splits;
-    const uint8_t *next = first + n < n_slots ? block + RECJPQ_BLOCK_ITEMS * n_splits : NULL;
+    size_t later = first + BLOCKS_AHEAD * RECJPQ_BLOCK_ITEMS;
+    const uint8_t *block = c->planes + first * n_splits, *next = later < n_slots ? c->planes + later * n_splits : NULL;
     n = batch->kernels->pq_scan(tables, &row, 1, block, n, 0, admit->words + first / 64, next, better);
     for (size_t i = 0; i < n; i++)
       *best = fmaxf(*best, scores[block[split * RECJPQ_BLOCK_ITEMS + better[i]]]);
+    if (n > 0)
+      pass_better(scores, *best, table);
   }
 }
 
@@ -111,7 +122,6 @@ err_t recjpq_narrow(const struct recjpq_columns *c, const struct search_batch *b
                     struct recjpq_subitems *s)
 {
   struct split_bound bounds[RECJPQ_SPLITS_MAX];
-  _Alignas(TABLE_ALIGN) uint8_t table[PQ_SUBITEMS];
   size_t n_subitems = c->model->n_subitems;
   uint64_t n_items = s->n_items;
   float *scores = NULL;
@@ -124,7 +134,7 @@ err_t recjpq_narrow(const struct recjpq_columns *c, const struct search_batch *b
       return ERR_OK; /* or the sample is empty */
     if (!scores)
       TRY(copy_subitems(c, batch->scratch, s, &scores, &lengths));
-    find_best(c, batch, admit, s->scores + m * PQ_SUBITEMS, m, table, &bounds[m].best);
+    find_best(c, batch, admit, s->scores + m * PQ_SUBITEMS, m, &bounds[m].best);
     uint64_t n_above = count_above(s, m, n_subitems, bounds[m].best);
     s->n_items = n_items - n_above < s->n_items ? n_items - n_above : s->n_items;
     leave_out(scores + m * PQ_SUBITEMS, lengths + m * n_subitems, n_subitems, bounds[m].best);

@@ -11,7 +11,8 @@
 
 enum { PQ_ROWS_AHEAD = 3 };
 
-/* The row that is read PQ_ROWS_AHEAD rows after that of table t, here or in the next block. `codes` if it is later. */
+/* The row that is read PQ_ROWS_AHEAD rows after that of table t, here or in the next block; the last one of the next
+ * block if it is later. `codes` if there is no next block. */
 static inline const uint8_t *pq_row_ahead(const uint8_t *rows, size_t n_tables, size_t t, const uint8_t *codes,
                                           const uint8_t *next)
 {
@@ -19,7 +20,9 @@ static inline const uint8_t *pq_row_ahead(const uint8_t *rows, size_t n_tables, 
 
   if (ahead < n_tables)
     return codes + (size_t)rows[ahead] * PQ_BLOCK_ITEMS;
-  return next && ahead - n_tables < n_tables ? next + (size_t)rows[ahead - n_tables] * PQ_BLOCK_ITEMS : codes;
+  if (!next)
+    return codes;
+  return next + (size_t)rows[ahead < 2 * n_tables ? ahead - n_tables : n_tables - 1] * PQ_BLOCK_ITEMS;
 }
 
 /* Add a table's entries to the sums of n items, and prefetch a later row. */

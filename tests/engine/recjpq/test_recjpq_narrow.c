@@ -139,6 +139,27 @@ static void one_admitted_item_keeps_its_subitem(void **state)
   close_world(w);
 }
 
+/* What one block has raised does not hide what later blocks have. */
+static void better_subitems_of_later_blocks_are_kept(void **state)
+{
+  struct dice dice = { seed + 3 };
+  struct world *w = open_world(&dice);
+  size_t found[] = { 55, 60, 65 };
+
+  (void)state;
+  admit_below(w, 50, SUBITEMS);
+  for (size_t i = 0; i < sizeof found / sizeof *found; i++) {
+    uint32_t slot = (uint32_t)((i + 1) * RECJPQ_BLOCK_ITEMS + dice_below(&dice, RECJPQ_BLOCK_ITEMS));
+    while (code_of(w, slot, SPLIT) != found[i])
+      slot = (uint32_t)((i + 1) * RECJPQ_BLOCK_ITEMS + (slot + 1) % RECJPQ_BLOCK_ITEMS);
+    bits_set(w->words, slot);
+    struct recjpq_subitems s = narrow(w);
+    assert_left_out(w, &s, SPLIT, found[i] + 1);
+    region_reset(&w->region);
+  }
+  close_world(w);
+}
+
 static void a_filter_that_is_not_disliked_changes_nothing(void **state)
 {
   struct dice dice = { seed + 2 };
@@ -162,6 +183,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(subitems_that_no_admitted_item_has_are_left_out),
     cmocka_unit_test(one_admitted_item_keeps_its_subitem),
+    cmocka_unit_test(better_subitems_of_later_blocks_are_kept),
     cmocka_unit_test(a_filter_that_is_not_disliked_changes_nothing),
   };
 
