@@ -86,8 +86,8 @@ struct rings {
   unsigned current;      /* the group being filled; the pieces of the other one are being prefetched */
   size_t n_cells_max;    /* cells that can be visited in the time of a scan */
   size_t n_unchecked;    /* up to this cost, in cells, is_worth_it() is not asked */
-  unsigned n_looks;      /* how often it was asked; */
-  size_t n_looked_at;    /* the candidates when it was asked last */
+  size_t n_before_look;  /* candidates when it was asked last, or when the search began */
+  size_t n_tolerated;    /* is_worth_it() tolerates this cost, in cells: at first more than that of a scan */
   struct kth_best found; /* scratch memory of predict_threshold() */
   uint8_t *codes;        /* [M] */
   uint32_t passed[GROUP_PIECES * PQ_PIECE_ITEMS]; /* of a group */
@@ -322,6 +322,15 @@ static size_t n_cells_max(const struct recjpq_columns *c, const struct search_ba
   return n - size_min(n / 2, CELLS_PER_HIT * result->topk.k);
 }
 
+/* With a filter, the few admitted items that were found at first hardly tell how far the threshold will rise, and the
+ * next look comes soon: so twice the cost of a scan is tolerated. A guess tells it from the start. */
+static size_t n_tolerated_at_first(const struct rings *r)
+{
+  const struct recjpq_search *s = r->search;
+
+  return s->admits_most || s->is_guess ? r->n_cells_max : 2 * r->n_cells_max;
+}
+
 static err_t init_pair(struct rings *r, const struct recjpq_levels *levels, struct region *scratch, size_t index)
 {
   const struct recjpq_deficits *d = &r->search->deficits;
@@ -351,10 +360,11 @@ static err_t init_rings(struct recjpq_search *s, const struct search_batch *batc
 
   r->search = s;
   r->n_pairs = cells->n_pairs;
-  r->n_visited = r->n_begun = r->n_before = r->n_scored = r->n_looked_at = 0;
-  r->n_looks = 0;
+  r->n_visited = r->n_begun = r->n_before = r->n_scored = 0;
   r->n_cells_max = n_cells_max(s->columns, batch, s->result, rule);
   r->n_unchecked = s->is_guess ? 0 : r->n_cells_max / TRIAL; /* a guess is nearly final from the start */
+  r->n_before_look = s->result->counts.candidates;
+  r->n_tolerated = n_tolerated_at_first(r);
   r->groups[0].n = r->groups[1].n = 0;
   r->groups[0].ring = r->groups[1].ring = r->ring = 0;
   r->current = 0;
@@ -403,8 +413,8 @@ static size_t n_spent(const struct rings *r)
   return r->n_begun + (s->admits_most ? 0 : s->result->counts.candidates);
 }
 
-/* What the cells of a limit will cost, in cells. Above `most`, counting stops. The best cells come first: whenever the
- * rings have doubled their cost, they have met about as many items to score as in the doubling before. */
+/* Estimate what the cells of a limit will cost, in cells. Above `most`, counting stops. The best cells come first. So
+ * suppose that each doubling of the cells meets as many items to score as were met since the last look. */
 static size_t predict_cost(struct rings *r, int limit, size_t most)
 {
   const struct recjpq_search *s = r->search;
@@ -413,17 +423,7 @@ static size_t predict_cost(struct rings *r, int limit, size_t most)
   if (s->admits_most || r->n_begun == 0 || n_cells == 0)
     return n_cells;
   double n_doublings = log2((double)(r->n_begun + n_cells) / (double)r->n_begun);
-  return n_cells + (size_t)(n_doublings * (double)(s->result->counts.candidates - r->n_looked_at));
-}
-
-/* The cost of a scan, in cells. At first, more is tolerated: the few admitted items that were found hardly tell how far
- * the threshold will rise, and the next look comes soon. */
-static size_t tolerated_cost(const struct rings *r)
-{
-  const struct recjpq_search *s = r->search;
-  bool is_known = s->admits_most || s->is_guess;
-
-  return r->n_cells_max + (is_known ? 0 : r->n_cells_max >> r->n_looks);
+  return n_cells + (size_t)(n_doublings * (double)(s->result->counts.candidates - r->n_before_look));
 }
 
 /* Will the remaining cells take no longer than a scan? The predicted threshold decides. The threshold only rises. So if
@@ -433,15 +433,15 @@ static bool is_worth_it(struct rings *r)
   const struct recjpq_deficits *d = &r->search->deficits;
 
   finish_rings(r);
-  size_t most = tolerated_cost(r);
+  size_t most = r->n_tolerated;
   if (levels_left(r, d->limit) <= 0)
     return true; /* the threshold has risen so far that nothing is left */
   if (predict_cost(r, recjpq_deficits_limit(d, predict_threshold(r)), most) > most)
     return false;
   bool is_sure = predict_cost(r, d->limit, r->n_cells_max) <= r->n_cells_max;
   r->n_unchecked = is_sure ? SIZE_MAX : 2 * n_spent(r);
-  r->n_looked_at = r->search->result->counts.candidates;
-  r->n_looks++;
+  r->n_before_look = r->search->result->counts.candidates;
+  r->n_tolerated -= (r->n_tolerated - r->n_cells_max) / 2;
   return true;
 }
 

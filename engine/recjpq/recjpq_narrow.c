@@ -7,10 +7,10 @@
 
 enum {
   SAMPLE_WORDS = 16,
-  SAMPLE_ITEMS = 8, /* of a word */
+  SAMPLE_ITEMS = 8, /* at most, of each word */
   SHARE_MIN = 8,  /* a split is scanned if the sub-items above the sample's best have one of this many items or more */
   SPLITS_MAX = 2, /* each scan takes a sixth of the time of a search of all items */
-  BLOCKS_AHEAD = 3, /* a scan of one split reads a page of each block: the one to prefetch */
+  BLOCKS_AHEAD = 3, /* a scan of one split reads a page of each block, and prefetches that of so many blocks later */
   TABLE_ALIGN = 64,
 };
 

@@ -11,8 +11,8 @@
 
 enum { PQ_ROWS_AHEAD = 3 };
 
-/* The row that is read PQ_ROWS_AHEAD rows after that of table t, here or in the next block; the last one of the next
- * block if it is later. `codes` if there is no next block. */
+/* The row that is read PQ_ROWS_AHEAD rows after that of table t, here or in the next block. With fewer tables, the next
+ * block's are all prefetched, if later than that. `codes` if there is no next block. */
 static inline const uint8_t *pq_row_ahead(const uint8_t *rows, size_t n_tables, size_t t, const uint8_t *codes,
                                           const uint8_t *next)
 {
@@ -20,9 +20,7 @@ static inline const uint8_t *pq_row_ahead(const uint8_t *rows, size_t n_tables, 
 
   if (ahead < n_tables)
     return codes + (size_t)rows[ahead] * PQ_BLOCK_ITEMS;
-  if (!next)
-    return codes;
-  return next + (size_t)rows[ahead < 2 * n_tables ? ahead - n_tables : n_tables - 1] * PQ_BLOCK_ITEMS;
+  return next ? next + (size_t)rows[ahead % n_tables] * PQ_BLOCK_ITEMS : codes;
 }
 
 /* Add a table's entries to the sums of n items, and prefetch a later row. */
