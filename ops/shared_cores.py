@@ -19,6 +19,7 @@ class Process:
 
     def __init__(self, threads=1):
         self.threads, self.n_running, self.waiting = threads, 0, deque()
+        self.stop = None  # the piece of work for which all others stop
 
 
 class Machine:
@@ -41,29 +42,39 @@ class Machine:
         else:
             process.waiting.append((ms, then))
 
+    def stop(self, process, ms):
+        """Stop a process for so long: garbage is collected, which takes a core."""
+        if process.stop is None:
+            process.stop = [ms, process, None]
+            self.running.append(process.stop)
+
     def run(self):
         """Go on until nothing is left to do."""
         while self.events or self.running:
-            speed = min(1.0, self.cores / max(1, len(self.running)))
-            next_end = min((left for left, _, _ in self.running), default=np.inf) / speed + self.now
+            going_on = [piece for piece in self.running if piece[1].stop is None or piece[1].stop is piece]
+            speed = min(1.0, self.cores / max(1, len(going_on)))
+            next_end = min((left for left, _, _ in going_on), default=np.inf) / speed + self.now
             next_event = self.events[0][0] if self.events else np.inf
-            self._advance(min(next_end, next_event), speed)
+            self._advance(going_on, min(next_end, next_event), speed)
             if next_event <= next_end:
                 heapq.heappop(self.events)[2]()
             else:
-                self._end_one()
+                self._end_one(going_on)
 
-    def _advance(self, moment, speed):
+    def _advance(self, going_on, moment, speed):
         done = (moment - self.now) * speed
-        for piece in self.running:
+        for piece in going_on:
             piece[0] -= done
-        self.busy += done * len(self.running)
+        self.busy += done * len(going_on)
         self.now = moment
 
-    def _end_one(self):
-        piece = min(self.running, key=lambda one: one[0])
+    def _end_one(self, going_on):
+        piece = min(going_on, key=lambda one: one[0])
         self.running.remove(piece)
         _, process, then = piece
+        if process.stop is piece:
+            process.stop = None
+            return
         process.n_running -= 1
         if process.waiting:
             self.work(process, *process.waiting.popleft())
@@ -81,6 +92,12 @@ class Query:
     is_complete: bool = True
 
 
+def draw(rng, n, measured, sigma):
+    """Return a function that gives factors of a median one by one: measured ones, or else log-normal ones."""
+    drawn = rng.choice(measured, n) if len(measured) else np.exp(sigma * rng.standard_normal(n))
+    return itertools.cycle(drawn.tolist()).__next__
+
+
 class OneMachine:
     """The processes of a layout, and the way of a query through them."""
 
@@ -89,8 +106,11 @@ class OneMachine:
         self.client, self.broker = Process(), Process(threads=8)
         self.shards = [[Process(layout.workers) for _ in range(layout.replicas)] for _ in range(layout.shards)]
         self.merges = [Process() for _ in range(layout.merges)]
+        self.n_records = 0  # through the broker, since it last stopped
         n_drawn = n_queries * (6 * layout.shards + 8)
         self.normals = itertools.cycle(rng.standard_normal(n_drawn).tolist()).__next__
+        self.search_factor = draw(rng, n_drawn, times.search_factors, times.spread)
+        self.hop_factor = draw(rng, n_drawn, times.hop_factors, times.hop_spread)
         self.uniforms = itertools.cycle(rng.random(n_queries * layout.shards).tolist()).__next__
 
     def spread(self, mean_ms):
@@ -98,10 +118,15 @@ class OneMachine:
         sigma = self.times.spread
         return mean_ms * float(np.exp(sigma * self.normals() - sigma**2 / 2))
 
-    def through_kafka(self, query, then):
-        """A record into the broker and out of it, and the waits on its way, which take no core."""
-        hop = self.times.hop_ms * float(np.exp(self.times.hop_spread * self.normals())) * query.hop_factor
-        work = self.spread(2 * self.times.broker_ms)
+    def through_kafka(self, query, then, n_readers=1):
+        """A record that n readers share into the broker, and out of it for one of them. The waits take no core."""
+        n_records = 1 / n_readers + 1
+        self.n_records += n_records
+        if 0 < self.times.stop_records <= self.n_records and not self.broker.stop:
+            self.n_records -= self.times.stop_records
+            self.machine.stop(self.broker, self.times.stop_ms)
+        hop = self.times.hop_ms * self.hop_factor() * query.hop_factor
+        work = self.spread(n_records * self.times.broker_ms)
         self.machine.work(self.broker, work, lambda: self.machine.after(hop, then))
 
     def send(self, query):
@@ -109,13 +134,14 @@ class OneMachine:
         self.machine.work(self.client, work, lambda: self.spread_to_shards(query))
 
     def spread_to_shards(self, query):
-        for replicas in self.shards[: len(self.shards) - self.trouble.lost_shards]:
+        shards = self.shards[: len(self.shards) - self.trouble.lost_shards]
+        for replicas in shards:
             mine = replicas[query.place % len(replicas)]
-            self.through_kafka(query, lambda mine=mine: self.search(query, mine))
+            self.through_kafka(query, lambda mine=mine: self.search(query, mine), len(shards))
 
     def search(self, query, shard):
         """Median and spread of searches are measured; of what else a daemon does for a query, the mean."""
-        factor = float(np.exp(self.times.spread * self.normals()))
+        factor = self.search_factor()
         if self.uniforms() < self.trouble.straggler_share:
             factor *= self.trouble.straggler_factor
         work = (self.times.batch_ms + self.times.query_ms) * factor + self.spread(self.times.daemon_ms)

@@ -16,7 +16,7 @@ import numpy as np
 import shared_cores
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Times:
     """Measured times. `batch_ms` and `query_ms` are of a search in one shard: one batch, and each query of it."""
 
@@ -26,10 +26,16 @@ class Times:
     hop_ms: float = 2.0  # from a producer through Kafka to a consumer, median
     hop_spread: float = 0.4
     join_ms: float = 0.01  # what a merge does for each part
-    # Means of processor time, which count where processes share cores (shared_cores.py):
+    # What follows counts where processes share cores (shared_cores.py). Times of searches and hops, divided by their
+    # median: drawn from these if there are any, and not from log-normal distributions.
+    search_factors: tuple = ()
+    hop_factors: tuple = ()
+    # Means of processor time:
     client_ms: float = 0.0  # of the client for a query and its answer
     broker_ms: float = 0.0  # of the broker for a record that comes in, and for one that goes out
     daemon_ms: float = 0.0  # of a shard for a query, besides the search
+    stop_ms: float = 0.0  # the broker stops for so long, to collect its garbage,
+    stop_records: float = 0.0  # whenever so many records have come in or gone out; 0: never
 
 
 @dataclass(frozen=True)

@@ -137,6 +137,43 @@ class SharedCores(unittest.TestCase):
         machine.run()
         self.assertEqual(ends, [5, 10])
 
+    def test_a_stop_holds_up_its_process_alone(self):
+        machine, stopped, other, ends = shared_cores.Machine(3), shared_cores.Process(2), shared_cores.Process(), {}
+        for name, process in (("a", stopped), ("b", stopped), ("other", other)):
+            machine.work(process, 5, lambda name=name: ends.setdefault(name, machine.now))
+        for moment in (1, 2):  # a stop during a stop is the same one
+            machine.at(moment, lambda: machine.stop(stopped, 3))
+        machine.run()
+        self.assertEqual(ends, {"a": 8, "b": 8, "other": 5})
+
+    def test_a_stop_takes_a_core_and_leaves_the_order_as_it_is(self):
+        machine, process, ends = shared_cores.Machine(1), shared_cores.Process(), {}
+        for name in ("a", "b", "c"):
+            machine.work(process, 2, lambda name=name: ends.setdefault(name, machine.now))
+        machine.work(shared_cores.Process(), 4, lambda: ends.setdefault("other", machine.now))
+        machine.at(1, lambda: machine.stop(process, 1))
+        machine.run()
+        # Until 8 the core is shared with the other one: by a, by the stop from 1 to 3, by a until 6, by b.
+        self.assertEqual(ends, {"a": 6, "other": 8, "b": 9, "c": 11})
+
+    def test_the_broker_stops_after_so_many_records(self):
+        times = replace(NO_HOP, broker_ms=0.25, stop_ms=30, stop_records=40)
+        latency = simulate(Layout(merges=0, cores=4), times, 1, 1000, is_even=True).latency_ms
+        self.assertAlmostEqual(float((latency > 30).mean()), 4 / 40, delta=0.002)  # a query is four records
+        self.assertLess(float(np.median(latency)), 3)
+
+    def test_measured_factors_are_drawn_instead_of_log_normal_ones(self):
+        times = replace(NO_HOP, spread=3, hop_ms=10, hop_spread=3, search_factors=(1, 5), hop_factors=(1, 2))
+        took = simulate(Layout(merges=0, cores=4), times, 1, 1000, is_even=True).latency_ms
+        # A search of 1 ms or 5, and two hops of 10 ms or 20.
+        self.assertEqual(sorted(set(took.round(6))), [21, 25, 31, 35, 41, 45])
+        self.assertAlmostEqual(float((took < 30).mean()), 1 / 4, delta=0.05)
+
+    def test_a_query_comes_into_the_broker_once_for_all_shards(self):
+        times = replace(NO_HOP, broker_ms=0.25)
+        busy = simulate(Layout(shards=4, merges=1, cores=100), times, 1, 1000, is_even=True).search_load * 100
+        self.assertAlmostEqual(busy, (4 * 1 + (3 * 4 + 3) * 0.25) / 1000, places=4)
+
     def test_with_cores_to_spare_it_is_the_model_of_own_cores(self):
         times = replace(NO_HOP, spread=0.4, hop_ms=2, hop_spread=0.4)
         layout = Layout(shards=4, merges=1, batch_max=1)
@@ -220,11 +257,27 @@ class Command(unittest.TestCase):
                              "all is well")
         self.assertIn("OVERLOADED", done.stdout)
 
+    def test_times_of_shared_cores_count(self):
+        def median(*words):
+            done = self.simulate("--shards", "1", "--replicas", "1", "--merges", "0", "--items", "1e6", "--rate", "5",
+                                 "--measured-items", "1e6", "--seconds", "20", "--spread", "0", "--hop-spread", "0",
+                                 "--batch-ms", "0", "--query-ms", "1", "--hop-ms", "2", "--cores", "4",
+                                 "--scenario", "all is well", "--json", *words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout)["p50"]
+
+        self.assertAlmostEqual(median(), 1 + 2 * 2, places=3)
+        self.assertAlmostEqual(median("--client-ms", "3"), 5 + 3, places=3)
+        self.assertAlmostEqual(median("--broker-ms", "0.5"), 5 + 4 * 0.5, places=3)
+        self.assertAlmostEqual(median("--daemon-ms", "4"), 5 + 4, places=3)
+        self.assertAlmostEqual(median("--stop-ms", "7", "--stop-records", "4"), 5 + 7, places=3)
+
     def test_bad_numbers_are_refused_by_name(self):
         for words, name in ((("--rate", "0"), "--rate"), (("--wait-ms", "-1"), "--wait-ms"),
                             (("--merges", "0"), "--merges"), (("--rate", "5", "-1"), "--rate"),
                             (("--plot", "x.svg", "--rate", "5", "6"), "--plot"),
-                            (("--cores", "2", "--scenario", "a rebalance"), "--cores")):
+                            (("--cores", "2", "--scenario", "a rebalance"), "--cores"),
+                            (("--stop-ms", "5"), "--stop-records")):
             done = self.simulate(*words)
             self.assertEqual(done.returncode, 2)
             self.assertIn(name, done.stderr)
