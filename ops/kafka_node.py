@@ -9,6 +9,7 @@ import base64
 import importlib.util
 import os
 import random
+import re
 import shutil
 import socket
 import subprocess
@@ -115,8 +116,12 @@ def random_cluster_id():
 
 
 class KafkaNode:
-    def __init__(self, folder, port=None, properties=None, heap_mb=320, outlives_us=False):
-        """Nothing is written before start(). Without a port, a free one is chosen."""
+    def __init__(self, folder, port=None, properties=None, heap_mb=320, outlives_us=False, young_mb=None):
+        """Nothing is written before start(). Without a port, a free one is chosen.
+
+        young_mb  of the heap, which is taken at once, for new objects: whenever they are full, the broker stops to
+                  collect garbage, and stops_ms() tells
+        """
         self.folder = Path(folder).resolve()
         ports = free_ports(2)
         self.port = port or ports[0]
@@ -124,9 +129,11 @@ class KafkaNode:
         self.bootstrap = f"127.0.0.1:{self.port}"
         self.config_path = self.folder / "server.properties"
         self.log_path = self.folder / "broker.log"
+        self.stops_path = self.folder / "stops.log"
         self.data_path = self.folder / "logs"
         self.heap_mb = heap_mb
         self.outlives_us = outlives_us
+        self.young_mb = young_mb
         self.properties = {
             **PROPERTIES,
             "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self.controller_port}",
@@ -159,8 +166,11 @@ class KafkaNode:
         (self.folder / "pid").write_text(f"{self.process.pid}\n")
 
     def _java(self, main, *arguments):
-        return ["java", "-Xms128m", f"-Xmx{self.heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-                "-Xshare:auto", "-Djava.net.preferIPv4Stack=true",
+        heap = ["-Xms128m"]
+        if self.young_mb:
+            heap = [f"-Xms{self.heap_mb}m", f"-Xmn{self.young_mb}m", f"-Xlog:gc:file={self.stops_path}"]
+        return ["java", *heap, f"-Xmx{self.heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
+                "-Djava.net.preferIPv4Stack=true",
                 f"-Dlog4j.configuration=file:{self.folder}/log4j.properties",
                 "-cp", f"{jars_dir().resolve()}/*", main, *arguments]
 
@@ -179,6 +189,10 @@ class KafkaNode:
                 return
             time.sleep(0.1)
         raise RuntimeError(f"the broker was not ready after {START_TIMEOUT_S} s:\n{self.log_tail()}")
+
+    def stops_ms(self):
+        """How long each stop to collect garbage took, since the broker started."""
+        return [float(ms) for ms in re.findall(r" Pause .* ([0-9.]+)ms$", self.stops_path.read_text(), re.MULTILINE)]
 
     def cluster_id(self):
         """The cluster id of the data in the folder."""

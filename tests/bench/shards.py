@@ -3,8 +3,9 @@
 """Measure one daemon, and two and four shards with a merge, on a real broker under open-loop load, beside what
 ops/simulate's model predicts for them.
 
-The model gets its times from the first run: what a search takes, and the processor time of the daemon, the broker and
-the client for a query. What is left of a wait is two ways through Kafka. A merge's time for a part is from the first
+The model gets its times from the first run: what the searches took, the processor time of the daemon, the broker and
+the client for a query, and how long and how often the broker stops to collect its garbage. What is left of a wait is
+two ways through Kafka. A merge's time for a part is from the first
 run that has a merge. Shards search their share of the items. All these processes share the cores. What other programs
 use of them is measured, but not in the model. "searches" are predictions of a model in which only searches take
 processor time. "own" are predictions from the processor times of the layout's own run: what they miss is not the fault
@@ -31,11 +32,15 @@ from replicas import SPACE, Load, Replicas  # noqa: E402
 from result_rows import ResultRows  # noqa: E402
 from simulation import Layout, Times, at_shard_size, simulate  # noqa: E402
 
+LEAST_MS = 0.01
 NO_BROKER = 77  # ctest calls this skipped; CI has a broker
-IDLE_S = 5  # measured before the load, so that a query is not charged with what daemons and broker always do
+IDLE_S = 20  # measured after the load, so that a query is not charged with what daemons and broker always do
+SETTLE_S = 10  # in the first seconds of a load, the ways through Kafka take up to twice as long: not counted
+MEMORY = {"heap_mb": 640, "young_mb": 320}  # of the broker
 COLUMNS = ("shards", "queries", "lost", "twice", "median_ms", "predicted_median_ms", "own_median_ms",
            "searches_median_ms", "p99_ms", "predicted_p99_ms", "own_p99_ms", "searches_p99_ms", "searched_ms",
-           "merged_ms", "client_ms", "broker_ms", "daemons_ms", "merge_ms", "idle_cores", "other_cores")
+           "merged_ms", "client_ms", "broker_ms", "daemons_ms", "merge_ms", "stops", "stop_ms",
+           "idle_cores", "other_cores")
 
 
 class Shards(Replicas):
@@ -82,49 +87,78 @@ class Run:
     """A load that was answered, and the processor time meanwhile."""
 
     load: Load
+    n_settling: int  # of the first queries, which do not count
     n_shards: int
     query_ms: dict  # processor time of client, broker, daemons and merge for a query
     idle_cores: float  # that they use without queries
     other_cores: float  # that other programs used
+    stops_ms: list  # of the broker, to collect its garbage
+
+    def waits_ms(self):
+        return self.load.waits_ms()[self.n_settling:]
+
+    def parts_ms(self, field):
+        return np.array([getattr(self.load.times[i], field) for i in list(self.load.sent)[self.n_settling:]]) / 1000
+
+    def ways_ms(self):
+        """Both ways through Kafka of a query without a merge, sorted."""
+        return np.sort(self.waits_ms() - self.parts_ms("searched_us") - self.parts_ms("queued_us"))
+
+    def ways_without_stops_ms(self):
+        """Suppose that each stop of the broker met a query, and that these took longest."""
+        return self.ways_ms()[: -len(self.stops_ms) or None]
+
+    def stops(self):
+        """Of the broker, for the model."""
+        n_records = len(self.waits_ms()) * self.records()
+        return {"stop_ms": float(np.mean(self.stops_ms or [0])),
+                "stop_records": n_records / len(self.stops_ms) if self.stops_ms else 0}
+
+    def broker_ms(self):
+        """Processor time of the broker for a record, without stops."""
+        query_ms = self.query_ms["broker"] - sum(self.stops_ms) / len(self.waits_ms())
+        return max(0.0, query_ms) / self.records()
 
     def records(self):
         """How often the broker takes in or gives out a record for a query: the query, its parts and the answer."""
         return 4 if self.n_shards == 1 else 3 * self.n_shards + 3
 
 
-def parts_us(load, field):
-    return np.array([getattr(load.times[i], field) for i in load.sent])
-
-
 def spread_of(values):
-    return float(np.log(np.maximum(values, 0.01)).std())
+    return float(np.log(np.maximum(values, LEAST_MS)).std())
+
+
+def hops_of(ways_ms):
+    """Return what two ways through Kafka say of one: its median and factors. One of the two took what was unusual."""
+    hop_ms = max(LEAST_MS, float(np.median(ways_ms)) / 2)
+    unusual = np.maximum(ways_ms / hop_ms - 1, 0)
+    return {"hop_ms": hop_ms, "hop_factors": (1.0,) * len(unusual) + tuple(unusual.tolist())}
 
 
 def times_of(run):
     """Return the times of the first run, for the model; those of a merge are not known."""
-    searched_ms = parts_us(run.load, "searched_us") / 1000
-    ways_ms = run.load.waits_ms() - searched_ms - parts_us(run.load, "queued_us") / 1000
-    median_ms, broker_ms = float(np.median(searched_ms)), run.query_ms["broker"] / run.records()
+    searched_ms = run.parts_ms("searched_us")
+    median_ms = max(LEAST_MS, float(np.median(searched_ms)))
     daemon_ms = max(0.0, run.query_ms["daemons"] - float(searched_ms.mean()))
-    worked_ms = run.query_ms["client"] + run.query_ms["broker"] + daemon_ms
+    worked_ms = run.query_ms["client"] + run.records() * run.broker_ms() + daemon_ms
     return Times(batch_ms=0, query_ms=median_ms, spread=spread_of(searched_ms),
-                 hop_ms=max(0.0, float(np.median(ways_ms)) - worked_ms) / 2,
-                 hop_spread=spread_of(ways_ms / 2) * np.sqrt(2), join_ms=0, client_ms=run.query_ms["client"],
-                 broker_ms=broker_ms, daemon_ms=daemon_ms)
+                 search_factors=tuple((searched_ms / median_ms).tolist()), join_ms=0,
+                 client_ms=run.query_ms["client"], broker_ms=run.broker_ms(), daemon_ms=daemon_ms, **run.stops(),
+                 **hops_of(run.ways_without_stops_ms() - worked_ms))
 
 
 def own_times(times, first, run):
     """The times of a shard of this run, by its processor times. `times` are of the first run's whole catalogue."""
     share = run.query_ms["daemons"] / run.n_shards / first.query_ms["daemons"]
     return replace(times, query_ms=times.query_ms * share, daemon_ms=times.daemon_ms * share,
-                   client_ms=run.query_ms["client"], broker_ms=run.query_ms["broker"] / run.records(),
-                   join_ms=run.query_ms["merge"] / run.n_shards)
+                   client_ms=run.query_ms["client"], broker_ms=run.broker_ms(),
+                   join_ms=run.query_ms["merge"] / run.n_shards, **run.stops())
 
 
-def of_searches(times):
+def of_searches(times, first):
     """The same times, if only searches took processor time."""
-    worked_ms = times.client_ms + 4 * times.broker_ms + times.daemon_ms
-    return replace(times, hop_ms=times.hop_ms + worked_ms / 2, join_ms=0.01, client_ms=0, broker_ms=0, daemon_ms=0)
+    return replace(times, join_ms=0.01, client_ms=0, broker_ms=0, daemon_ms=0, stop_ms=0, stop_records=0,
+                   **hops_of(first.ways_ms()))
 
 
 def predict(times, n_shards, options):
@@ -138,22 +172,23 @@ def predictions(times, first, run, options):
         return at_shard_size(known, options.items / run.n_shards, options.items)
     return {"predicted": predict(at_size(times), run.n_shards, options),
             "own": predict(own_times(times, first, run), run.n_shards, options),
-            "searches": predict(at_size(of_searches(times)), run.n_shards, options)}
+            "searches": predict(at_size(of_searches(times, first)), run.n_shards, options)}
 
 
 def row_of(run, predicted, options):
-    load, waits = run.load, run.load.waits_ms()
+    load, waits = run.load, run.waits_ms()
     return {"workload": "shards", "shards": run.n_shards, "items": options.items, "method": load.method, "k": load.k,
             "queries_per_s": options.rate, "delivery": options.delivery, "cores": os.cpu_count(),
-            "queries": len(load.sent), "lost": len(load.lost()), "twice": len(load.twice()),
+            "queries": len(waits), "lost": len(load.lost()), "twice": len(load.twice()),
             "batch": 1, "threads": 1, "median_ms": round(float(np.median(waits)), 2),
             "p95_ms": round(float(np.percentile(waits, 95)), 2), "p99_ms": round(float(np.percentile(waits, 99)), 2),
             **{f"{name}_{word}_ms": round(outcome.quantile(q), 2)
                for name, outcome in predicted.items() for word, q in (("median", 0.5), ("p95", 0.95), ("p99", 0.99))},
             **{f"{name}_ms": round(ms, 3) for name, ms in run.query_ms.items()},
+            "stops": len(run.stops_ms), "stop_ms": round(run.stops()["stop_ms"], 2),
             "idle_cores": round(run.idle_cores, 3), "other_cores": round(run.other_cores, 3),
-            "searched_ms": round(float(np.median(parts_us(load, "searched_us"))) / 1000, 3),
-            "merged_ms": round(float(np.median(parts_us(load, "merged_us"))) / 1000, 3)}
+            "searched_ms": round(float(np.median(run.parts_ms("searched_us"))), 3),
+            "merged_ms": round(float(np.median(run.parts_ms("merged_us"))), 3)}
 
 
 def processes_of(broker, system):
@@ -163,18 +198,21 @@ def processes_of(broker, system):
             "merge": [system.merge.process.pid] if system.merge else []}
 
 
-def meter_load(load, processes, n_shards, options):
+def meter_load(load, broker, processes, n_shards, options):
     """Send the load, and return its run. What all do without queries is measured after it."""
-    meter = Meter(processes)
+    load.wait_sent(int(options.rate * min(SETTLE_S, options.seconds)))
+    n_settling, n_stops, meter = load.n_sent(), len(broker.stops_ms()), Meter(processes)
     load.wait_sent(int(options.rate * options.seconds))
     load.finish(60)
     used, other_cores = meter.read()
+    stops_ms = broker.stops_ms()[n_stops:]
     span_ms, meter = 1000 * meter.span_s(), Meter(processes)
     time.sleep(min(IDLE_S, options.seconds))
     idle, _ = meter.read()
     least = {name: TICK_MS if processes[name] else 0.0 for name in used}  # the clock tells no less
-    query_ms = {name: max(least[name], (used[name] - idle[name]) * span_ms) / load.n_sent() for name in used}
-    return Run(load, n_shards, query_ms, sum(idle.values()), other_cores)
+    n_counted = load.n_sent() - n_settling
+    query_ms = {name: max(least[name], (used[name] - idle[name]) * span_ms) / n_counted for name in used}
+    return Run(load, n_settling, n_shards, query_ms, sum(idle.values()), other_cores, stops_ms)
 
 
 def measure(broker, n_shards, options):
@@ -183,7 +221,7 @@ def measure(broker, n_shards, options):
     try:
         system.open(60 + options.items / 5000)
         with Load(system, options.rate, method=options.method) as load:
-            return meter_load(load, processes_of(broker, system), n_shards, options)
+            return meter_load(load, broker, processes_of(broker, system), n_shards, options)
     finally:
         system.close()
 
@@ -221,7 +259,7 @@ def main():
     if reason:
         print(f"shards: no broker: {reason}", file=sys.stderr)
         sys.exit(1 if data.CI else NO_BROKER)
-    with kafka_broker.KafkaBroker(properties={"group.initial.rebalance.delay.ms": 0}) as broker:
+    with kafka_broker.KafkaBroker(properties={"group.initial.rebalance.delay.ms": 0}, **MEMORY) as broker:
         for row in measure_all(broker, options):
             table.show(row)
             rows.append(row)

@@ -42,8 +42,8 @@ FOR_TESTS = {
 
 
 class KafkaBroker(KafkaNode):
-    def __init__(self, port=None, properties=None):
-        super().__init__(tempfile.mkdtemp(prefix="sluice-kafka-"), port, {**FOR_TESTS, **(properties or {})})
+    def __init__(self, port=None, properties=None, **memory):
+        super().__init__(tempfile.mkdtemp(prefix="sluice-kafka-"), port, {**FOR_TESTS, **(properties or {})}, **memory)
         self._admin = None
 
     def __enter__(self):
