@@ -404,8 +404,8 @@ static float predict_threshold(struct rings *r)
 }
 
 /* What the rings have cost until now, in cells. With a filter, items that are scored but not admitted raise no
- * threshold, and a query that dislikes what is admitted meets many of them. Scoring one costs as much as visiting a
- * cell. */
+ * threshold, and a query that dislikes what is admitted meets many of them. Scoring one costs about as much as
+ * visiting a cell. */
 static size_t n_spent(const struct rings *r)
 {
   const struct recjpq_search *s = r->search;

@@ -11,8 +11,8 @@
 
 enum { PQ_ROWS_AHEAD = 3 };
 
-/* The row that is read PQ_ROWS_AHEAD rows after that of table t, here or in the next block. With fewer tables, the next
- * block's are all prefetched, if later than that. `codes` if there is no next block. */
+/* The row that is read PQ_ROWS_AHEAD rows after that of table t, here or in the next block. If it is in a later block
+ * still, since there are one or two tables, the same row of the next block. `codes` if there is no next block. */
 static inline const uint8_t *pq_row_ahead(const uint8_t *rows, size_t n_tables, size_t t, const uint8_t *codes,
                                           const uint8_t *next)
 {

@@ -5,11 +5,11 @@ ops/simulate's model predicts for them.
 
 The model gets its times from the first run: what the searches took, the processor time of the daemon, the broker and
 the client for a query, and how long and how often the broker stops to collect its garbage. What is left of a wait is
-two ways through Kafka. A merge's time for a part is from the first
-run that has a merge. Shards search their share of the items. All these processes share the cores. What other programs
-use of them is measured, but not in the model. "searches" are predictions of a model in which only searches take
-processor time. "own" are predictions from the processor times of the layout's own run: what they miss is not the fault
-of the times. ops/bench shards runs it. The exit status is 1 if a query was lost, answered twice, or not by all shards.
+two ways through Kafka. A merge's time for a part is from the first run that has a merge. Shards search their share of
+the items. All these processes share the cores. What other programs use of them is measured, but not in the model.
+"searches" are predictions of a model in which only searches take processor time. "own" are predictions from the
+processor times of the layout's own run: what they miss is not the fault of the times. ops/bench shards runs it. The
+exit status is 1 if a query was lost, answered twice, or not by all shards.
 """
 
 import argparse
