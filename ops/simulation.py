@@ -4,7 +4,8 @@
 A query goes from its client through Kafka to one replica of each shard, and the parts through Kafka to a merge, which
 answers when it has the last part. Everything is in milliseconds. The queues are exact (first in, first out, a worker
 takes what waits as one batch); service times and the ways through Kafka are drawn from log-normal distributions, which
-is how they look when measured: a median and a long tail.
+is how they look when measured: a median and a long tail. Where processes share cores, they can be drawn from measured
+times instead.
 """
 
 import bisect
