@@ -9,6 +9,12 @@
  * memory, 13 to 16 where it reads 10. */
 enum { RECJPQ_SLOTS_PER_ADMITTED = 12 };
 
+/* Does gathering the admitted items take less time than a scan of all slots? */
+static inline bool recjpq_admits_few(const struct admit *admit, size_t n_slots)
+{
+  return admit->n_admitted < n_slots / RECJPQ_SLOTS_PER_ADMITTED;
+}
+
 /* Gather, filter and score the admitted items of n_slots slots, but those that the search has seen. Returns ERR_MEMORY.
  */
 err_t recjpq_scan_admitted(struct recjpq_search *s, size_t n_slots, struct region *scratch);
