@@ -30,7 +30,8 @@
  * position. The store has one more: `meta` name -> value. Each value carries a checksum, except the slots in `keys`,
  * which are checked against the records.
  *
- * Thread: one thread at a time makes all calls; store_stats() and store_read_item() may be called from any thread.
+ * Thread: one thread at a time makes all calls; store_stats(), store_read_item() and store_scan_next() may be called
+ * from any thread.
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
@@ -184,8 +185,10 @@ struct store_scan {
   bool has_read_keys;
 };
 
-/* chunk  maximum number of items that one call of store_scan_next() gives */
-void store_scan_begin(struct store *s, size_t chunk, struct store_scan *out);
+/* chunk  maximum number of items that one call of store_scan_next() gives
+ *
+ * Returns the errors of store_open() if the store is reopened after a failed write. */
+err_t store_scan_begin(struct store *s, size_t chunk, struct store_scan *out);
 
 /* Take the next items: those of slots first..first+n-1, at most `chunk`; first is a multiple of it. n = 0: there are
  * none left. They live in `region`, which the caller resets. Returns ERR_STORE_CORRUPT with the key and slot of a

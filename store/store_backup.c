@@ -237,7 +237,7 @@ static err_t scan_items(struct store *s, uint64_t *n_items)
   uint64_t first;
   size_t n = 1;
 
-  store_scan_begin(s, SCAN_CHUNK, &scan);
+  TRY(store_scan_begin(s, SCAN_CHUNK, &scan));
   for (*n_items = 0; n > 0; *n_items += n) {
     region_reset(&region);
     TRY(store_scan_next(&scan, &region, &first, &changes, &n));

@@ -95,7 +95,11 @@ struct slots store_slots(struct store *s, MDB_txn *txn, size_t side);
  */
 err_t store_write(struct store *s, env_body body, void *context, const struct meta *meta);
 
-/* Run `body` in a read transaction, as env_read() does. */
+/* Reopen the environment after a failure that LMDB does not survive. The copies in memory stay valid, because the
+ * failed transaction changed nothing. Thread: the one that writes. */
+err_t store_ensure_open(struct store *s);
+
+/* Run `body` in a read transaction, as env_read() does. Thread: the one that writes. */
 err_t store_read(struct store *s, env_body body, void *context);
 
 /* Open the tables of an existing store. It has the type of an env_body; `context` is a struct store. */

@@ -102,20 +102,22 @@ static err_t read_some_keys(struct store_scan *scan, size_t n)
   if (pthread_mutex_trylock(&scan->keys_lock) != 0)
     return ERR_OK;
   if (!scan->has_read_keys)
-    err = store_read(scan->store, read_keys, &piece);
+    err = env_read(scan->store->env, read_keys, &piece);
   pthread_mutex_unlock(&scan->keys_lock);
   return err;
 }
 
-void store_scan_begin(struct store *s, size_t chunk, struct store_scan *out)
+err_t store_scan_begin(struct store *s, size_t chunk, struct store_scan *out)
 {
   assert(chunk > 0);
+  TRY(store_ensure_open(s)); /* here, because threads that scan together must not */
   *out = (struct store_scan){
     .store = s,
     .chunk = chunk,
     .n_items = s->meta.sides[s->meta.live].n_items,
     .keys_lock = PTHREAD_MUTEX_INITIALIZER,
   };
+  return ERR_OK;
 }
 
 err_t store_scan_next(struct store_scan *scan, struct region *region, uint64_t *first, struct item_change **changes,
@@ -129,7 +131,7 @@ err_t store_scan_next(struct store_scan *scan, struct region *region, uint64_t *
     return ERR_OK;
   piece.n = scan->n_items - piece.first < scan->chunk ? scan->n_items - piece.first : scan->chunk;
   TRY(region_array(region, piece.n, sizeof *piece.changes, &piece.changes));
-  TRY(store_read(scan->store, read_items, &piece));
+  TRY(env_read(scan->store->env, read_items, &piece));
   *first = piece.first;
   *changes = piece.changes;
   *n = piece.n;

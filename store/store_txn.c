@@ -36,9 +36,7 @@ err_code_t store_open_sides(void *context, MDB_txn *txn)
   return ERR_OK;
 }
 
-/* Reopen the environment after a failure that LMDB does not survive. The copies in memory stay valid, because the
- * failed transaction changed nothing. */
-static err_t ensure_open(struct store *s)
+err_t store_ensure_open(struct store *s)
 {
   if (!env_is_lost(s->env))
     return ERR_OK;
@@ -51,7 +49,7 @@ static err_t ensure_open(struct store *s)
 
 err_t store_write(struct store *s, env_body body, void *context, const struct meta *meta)
 {
-  TRY(ensure_open(s));
+  TRY(store_ensure_open(s));
   TRY(env_write(s->env, body, context));
   s->meta = *meta;
   store_publish_stats(s);
@@ -60,6 +58,6 @@ err_t store_write(struct store *s, env_body body, void *context, const struct me
 
 err_t store_read(struct store *s, env_body body, void *context)
 {
-  TRY(ensure_open(s));
+  TRY(store_ensure_open(s));
   return env_read(s->env, body, context);
 }

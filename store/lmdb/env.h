@@ -5,7 +5,7 @@
  * last pages of a file unwritten, and reading past the end of a mapped file kills the process. So a file that is
  * shorter than its newest transaction needs has been cut, and is refused.
  *
- * Thread: the one that opened it; env_read() from any.
+ * Thread: one at a time makes all calls, whichever it is; env_read() from any, beside it.
  */
 #ifndef STORE_ENV_H
 #define STORE_ENV_H
@@ -63,9 +63,9 @@ void env_lose(struct env *env);
 typedef err_code_t (*env_body)(void *context, MDB_txn *txn);
 err_t env_write(struct env *env, env_body body, void *context);
 
-/* Run `body` in a read transaction, and end the transaction. Tables that `body` opened stay open if it succeeds. Only
- * the thread that opened the environment may open tables. `body` must not call env_read(). Up to 510 threads may read
- * at a time. Thread: any. Blocks: while the map grows. */
+/* Run `body` in a read transaction, and end the transaction. Tables that `body` opened stay open if it succeeds. Tables
+ * may be opened only while no other thread has a transaction. `body` must not call env_read(). Up to 510 threads may
+ * read at a time. Thread: any. Blocks: while the map grows. */
 err_t env_read(struct env *env, env_body body, void *context);
 
 /* Convert an LMDB result to our error, with the path and the remedy: ERR_OK for success, ERR_STORE_CORRUPT for damage,

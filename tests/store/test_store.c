@@ -295,7 +295,7 @@ static void threads_that_scan_together_see_each_item_once(void **state)
   assert_in_range(stats.n_items, 1, 63);
   for (size_t n_threads = 1; n_threads <= 4; n_threads++) {
     struct seen seen = { 0 };
-    store_scan_begin(f->store, 2, &seen.scan);
+    assert_ok(store_scan_begin(f->store, 2, &seen.scan));
     assert_ok(parallel_run(n_threads, see_chunks, &seen));
     assert_ok(store_scan_end(&seen.scan));
     assert_int_equal(seen.n_items, stats.n_items);

@@ -4,6 +4,7 @@
  * The tests make writes fail in two ways. They fill a small file system, where one may be mounted. And this program
  * replaces the C library's calls that LMDB uses with ones that fail on demand.
  */
+#include "base/parallel.h"
 #include "store/lmdb/env.h"
 
 #include "tests/support/store_fixture.h"
@@ -171,6 +172,43 @@ static void the_store_survives_a_header_page_that_cannot_be_written(void **state
     assert_false(env_is_lost(f->store->env));
     oracle_compare(&o, f->store);
   }
+  oracle_fini(&o);
+}
+
+static err_code_t take_chunks(void *context)
+{
+  AUTO(region_fini) struct region region = { 0 };
+  struct item_change *changes;
+  uint64_t first;
+  size_t n = 1;
+
+  while (n > 0) {
+    region_reset(&region);
+    TRY(store_scan_next(context, &region, &first, &changes, &n));
+  }
+  return ERR_OK;
+}
+
+/* The threads would reopen the environment at the same time, each one for itself. */
+static void threads_that_scan_find_a_lost_environment_reopened(void **state)
+{
+  struct fixture *f = *state;
+  struct oracle o = { 0 };
+  struct oracle_item items[BATCH];
+  const struct store_position position = position_of(0, 100);
+  struct store_scan scan;
+
+  fill(f, &o, 30);
+  make_batch(items, 1000);
+  arm(HEADER_WRITES, 0, 1, EIO);
+  assert_int_equal(try_batch(f, items, &position), ERR_STORE_FULL);
+  plan.is_armed = false;
+  assert_true(env_is_lost(f->store->env));
+  assert_ok(store_scan_begin(f->store, 1, &scan));
+  assert_false(env_is_lost(f->store->env));
+  assert_ok(parallel_run(4, take_chunks, &scan));
+  assert_ok(store_scan_end(&scan));
+  oracle_compare(&o, f->store);
   oracle_fini(&o);
 }
 
@@ -359,6 +397,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     STORE_TEST(every_write_that_fails_leaves_the_store_as_it_was_and_usable),
     STORE_TEST(the_store_survives_a_header_page_that_cannot_be_written),
+    STORE_TEST(threads_that_scan_find_a_lost_environment_reopened),
     STORE_TEST(a_restart_finds_out_about_an_uncertain_commit),
     STORE_TEST(an_existing_store_is_opened_without_writing),
     STORE_TEST(a_new_store_on_a_full_disk_is_an_error_to_try_again),

@@ -19,7 +19,7 @@ static inline err_t store_visit_all(struct store *s, size_t chunk, store_visit v
   uint64_t first;
   size_t n;
 
-  store_scan_begin(s, chunk, &scan);
+  TRY(store_scan_begin(s, chunk, &scan));
   do {
     region_reset(&region);
     TRY(store_scan_next(&scan, &region, &first, &changes, &n));
