@@ -11,7 +11,7 @@
 #include "daemon/renewal_wait.h"
 #include "ingest/kafka/sender.h"
 
-enum { STEP_MS_MAX = 100 };
+enum { STEP_MS_MAX = 100, TAKE_BACK_MS = 1000 };
 
 /* What the canary does next. */
 enum phase { PHASE_RESTS, PHASE_IS_SENT, PHASE_IS_IN_TOPIC };
@@ -76,6 +76,14 @@ static void note_visible(struct canary *c, int64_t now_ns)
   c->phase = PHASE_RESTS;
 }
 
+/* A canary on its way may need the new certificates: no broker lets the producer in any more. Take it back, unless a
+ * broker was sent it. Its report ends the wait. */
+static void take_back(struct canary *c, int64_t now_ns)
+{
+  if (sender_is_outdated(c->sender) && now_ns - c->written_ns > TAKE_BACK_MS * CLOCK_NS_PER_MS)
+    sender_take_back(c->sender);
+}
+
 /* Take up new certificates. Nothing is lost: no record is on its way. */
 static void renew(struct canary *c)
 {
@@ -101,6 +109,8 @@ static void step(struct canary *c, int64_t now_ns)
     note_visible(c, now_ns);
   else if (is_in_topic && now_ns - c->written_ns > CANARY_GIVE_UP_S * CLOCK_NS_PER_S)
     c->phase = PHASE_RESTS;
+  else if (c->phase == PHASE_IS_SENT)
+    take_back(c, now_ns);
   if (c->phase != PHASE_RESTS || now_ns < c->due_ns)
     return;
   renew(c);

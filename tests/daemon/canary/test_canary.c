@@ -117,11 +117,37 @@ static void certificates_that_do_not_fit_are_waited_for(void **state)
   kafka_fixture_fini(&kafka);
 }
 
+/* The first producer reaches no broker, as one with an expired certificate does. */
+static void a_canary_that_is_not_sent_keeps_no_certificates_out(void **state)
+{
+  struct kafka_property bootstrap[] = { { "bootstrap.servers", "127.0.0.1:9" } };
+  struct kafka_fixture kafka;
+
+  (void)state;
+  catalogue_fixture_open_broker(&kafka);
+  struct catalogue_fixture *f = catalogue_fixture_open(&kafka, NULL, false);
+  catalogue_fixture_wait_until_live(f);
+  f->config.query.answer_kafka = (struct kafka_properties){ bootstrap, 1 };
+  struct canary *c = open_canary(f, f->engine, 5);
+  clock_sleep_ns(200 * CLOCK_NS_PER_MS); /* the first canary waits */
+  assert_int_equal(n_visible(f), 0);
+  kafka_renewal_lock();
+  bootstrap[0].value = kafka.properties[0].value;
+  kafka_renewal_unlock();
+  kafka_renewal_begin();
+  wait_for_visible(f, 5);
+  assert_int_equal(log_watch_count("event=canary_not_written"), 0);
+  canary_close(&c);
+  catalogue_fixture_close(f);
+  kafka_fixture_fini(&kafka);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(canaries_are_measured_and_change_no_item, catalogue_fixture_reset),
     cmocka_unit_test_setup(a_canary_that_is_not_visible_is_not_measured, catalogue_fixture_reset),
+    cmocka_unit_test_setup(a_canary_that_is_not_sent_keeps_no_certificates_out, catalogue_fixture_reset),
     cmocka_unit_test_setup(certificates_that_do_not_fit_are_waited_for, catalogue_fixture_reset),
   };
 
