@@ -183,12 +183,20 @@ static const char *in_trouble_or(const char *reason)
   return trouble ? trouble : reason;
 }
 
+/* Would a retired generation answer, without its parts? Other daemons of the group can do better. */
+static bool are_models_lacking(const struct service *s)
+{
+  const struct models *models = catalogue_models(s->catalogue);
+
+  return models && models_lack_parts(models);
+}
+
 /* May queries be read? Later they are, however far the catalogue is behind. */
 static bool may_start_queries(const struct service *s)
 {
   uint64_t max_lag = s->status.config->catalogue.ready_max_lag;
 
-  return catalogue_is_serving(s->catalogue) &&
+  return catalogue_is_serving(s->catalogue) && !are_models_lacking(s) &&
          (max_lag == 0 || catalogue_report_is_near(catalogue_report_of(s->catalogue), max_lag));
 }
 
@@ -204,6 +212,8 @@ static const char *why_not_ready(const struct service *s)
     return in_trouble_or(catalogue_phase_name(phase));
   if (phase != CATALOGUE_LIVE)
     return catalogue_phase_name(phase);
+  if (are_models_lacking(s))
+    return "waiting for a model: only a retired generation could answer (sluicectl model list)";
   if (query_thread_denied(s->query_thread))
     return query_thread_denied(s->query_thread);
   if (!s->has_started_queries && s->status.config->catalogue.ready_max_lag > 0)

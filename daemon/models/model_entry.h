@@ -44,6 +44,7 @@ struct model_entry {
   struct index_watch index;
   bool names_another;                  /* the problem is that the control topic says something else about it */
   bool is_clean;                       /* the store has none of its parts: a process before this one has deleted them */
+  bool may_lack_parts;                 /* it was retired when the daemon started, and the engine was opened with it */
   char digest[MODEL_DIGEST_CHARS + 1]; /* of the model that is loaded, or should be; "": of the configuration */
   char *path;                          /* NULL: of the configuration */
   bool is_in_topic;                    /* its file comes through the topic of files, and has `path` then */

@@ -36,6 +36,7 @@ static err_t add_first(struct model_work *w, size_t space)
     snprintf(entry->digest, sizeof entry->digest, "%s", info.digest);
   }
   w->current[space] = info.generation;
+  entry->may_lack_parts = model_state_is_retired(w->state, name, info.generation);
   entry->phase = MODEL_READY;
   entry->is_in_engine = true;
   return ERR_OK;
@@ -241,6 +242,15 @@ static err_t end_loading(struct model_work *w)
 uint32_t model_work_wanted(const struct model_work *w, size_t space)
 {
   return model_state_at(w->state, model_asked_name(w, space), INT64_MAX);
+}
+
+bool model_work_lacks_parts(const struct model_work *w)
+{
+  for (size_t i = 0; i < w->config->n_spaces; i++) {
+    if (model_work_wanted(w, i) != w->current[i] && model_entries_find(&w->entries, i, w->current[i])->may_lack_parts)
+      return true;
+  }
+  return false;
 }
 
 /* Searches without an index may be more than the machine can do. The current generation has one, or had. */

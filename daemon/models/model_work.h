@@ -93,4 +93,8 @@ bool model_work_can_wait(const struct model_work *w, const struct item_change *c
 /* Return the generation that should answer queries for a space, by the newest switch. */
 uint32_t model_work_wanted(const struct model_work *w, size_t space);
 
+/* Does a retired generation answer, whose parts may have been deleted? It does after a start at which the model of the
+ * one that should answer cannot be loaded, if no other generation can. */
+bool model_work_lacks_parts(const struct model_work *w);
+
 #endif

@@ -35,6 +35,7 @@ struct models {
   size_t n_senseless;
   struct region region;
   _Atomic bool has_caught_up;
+  _Atomic bool lacks_parts;
 };
 
 /* ---- What the store has ---- */
@@ -196,6 +197,7 @@ static err_t report(struct models *m)
   m->report.next = m->has_position ? m->position.at.next : -1;
   snprintf(m->report.problem, sizeof m->report.problem, "%s", m->topic.problem);
   models_report_unlock(&m->report);
+  atomic_store(&m->lacks_parts, model_work_lacks_parts(&m->work));
   return err;
 }
 
@@ -218,6 +220,11 @@ const struct model_state *models_state(const struct models *m)
 bool models_have_caught_up(const struct models *m)
 {
   return atomic_load(&m->has_caught_up);
+}
+
+bool models_lack_parts(const struct models *m)
+{
+  return atomic_load(&m->lacks_parts);
 }
 
 bool models_are_loading(const struct models *m)

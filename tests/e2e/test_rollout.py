@@ -395,12 +395,20 @@ class Generations(Rollout):
             self.assertEqual(self.ask(), {generation})
             self.put([generation], range(20))
             self.assertEqual(self.ask(generation), {generation})
-        with without_file(paths[3]):  # then it is the configuration's, which has no parts any more
+        with without_file(paths[3]):  # then only the configuration's is there, which has no parts any more
             self.daemon.stop()
-            self.daemon.start().wait_ready()
+            self.daemon.start()
+            eventually(lambda: "waiting for a model" in (self.daemon.get("/readyz") or (0, ""))[1], "the reason")
+            self.assertEqual(self.daemon.get("/readyz")[0], 503)
             self.assertIn(str(paths[3]), self.await_phase(3, "failed")["problem"])
-        self.await_phase(3, "ready")
-        eventually(lambda: self.current() == [3], "generation 3")
+            queries = self.daemon.status()["counters"]["queries"]
+            late = threading.Thread(target=lambda: self.assertEqual(self.ask(), {3}))
+            late.start()
+            time.sleep(1)
+            self.assertEqual(self.daemon.status()["counters"]["queries"], queries)
+        self.daemon.wait_ready()
+        self.assertEqual(self.current(), [3])
+        late.join()
         self.assertEqual(self.ask(), {3})
 
     def test_kills_at_any_step_lose_nothing(self):
