@@ -341,6 +341,44 @@ class Generations(Rollout):
         self.assertEqual(self.ask(3), {3})
         self.assertEqual(self.ask(2), {2})
 
+    def test_after_the_control_topic_was_replaced_commands_go_by_what_the_daemon_has(self):
+        self.put([1, 2, 3])
+        self.add(2)
+        self.switch(2)
+        broker.delete_topic(self.system.topic("models"))
+        broker.create_topic(self.system.topic("models"), 1, {"cleanup.policy": "compact"})
+        eventually(lambda: "event=models_discontinuity" in self.daemon.log(), "the new topic")
+        self.daemon.ctl("model", "retire", "books", "2", code=2)  # it answers
+        self.daemon.ctl("model", "add", "books", "--file", str(paths[3]), "--generation", "2", code=2)
+        self.switch(1)
+        self.assertEqual(self.ask(), {1})
+        self.switch(2)
+        self.assertEqual(self.ask(), {2})
+        self.assertIn("books@3 is ready", self.daemon.ctl("model", "add", "books", "--file", str(paths[3])))
+        self.switch(3)
+        self.daemon.stop()
+        self.daemon.start().wait_ready()
+        self.assertEqual(self.ask(), {3})
+        self.assertIn("books@2 is gone", self.daemon.ctl("model", "retire", "books", "2"))
+
+    def test_two_who_add_at_the_same_time_do_not_both_get_the_number(self):
+        self.put([1, 2, 3])
+        said = [None, None]
+
+        def add(i):
+            said[i] = subprocess.run([build_dir() / "sluicectl", "--config", self.daemon.config_path, "model",
+                                      "add", "books", "--file", str(paths[2 + i])], capture_output=True, text=True)
+        threads = [threading.Thread(target=add, args=(i,)) for i in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        ready = [done.stdout.split()[0] for done in said if done.returncode == 0]
+        self.assertEqual(len(set(ready)), len(ready))
+        for done in said:
+            if done.returncode:
+                self.assertRegex(done.stderr, "given to another model at the same time|is another model there")
+
     def test_without_the_catalogue_topic_the_rollout_goes_on(self):
         self.put([1, 2], range(50))
         broker.delete_topic(self.system.topic("catalogue"))

@@ -71,13 +71,17 @@ static err_code_t is_current(void *context, const json_t *row, bool *is_there, c
   return ERR_OK;
 }
 
-/* Append to the history; the oldest switch falls out if there is no room. */
+/* Append to the history; the oldest switch falls out if there is no room. The same switch is not appended twice. */
 static size_t append_switch(const struct ctl_model_request *r, struct model_switch history[MODEL_SWITCHES_MAX])
 {
   const struct model_space *said = model_state_find(&r->state, ctl_model_request_space(r));
   size_t n = said ? said->n_switches : 0, n_dropped = n == MODEL_SWITCHES_MAX;
   int64_t now_ms = clock_unix_ms();
 
+  if (n && said->switches[n - 1].to == r->generation) {
+    memcpy(history, said->switches, n * sizeof *history);
+    return n;
+  }
   n -= n_dropped;
   if (n)
     memcpy(history, said->switches + n_dropped, n * sizeof *history);
@@ -94,8 +98,9 @@ static err_t run_switch(struct ctl_model_request *r)
   TRY(ctl_model_request_verify_space(r));
   TRY(ctl_model_request_await(r, is_covered, r->has_timeout ? (int64_t)r->timeout_s : 0));
   TRY(ctl_model_topic_read(r->ctx, &r->state));
+  TRY(ctl_model_request_ask(r));
   int64_t began_ns = clock_now_ns();
-  if (ctl_model_request_wanted(r) != r->generation) {
+  if (ctl_model_request_wanted(r) != r->generation || !r->is_answering) {
     size_t n = append_switch(r, history);
     TRY(ctl_model_request_write(r, MODEL_SWITCHES, (struct model_change){ .switches = history, .n_switches = n }));
   }
@@ -117,15 +122,28 @@ static err_code_t is_gone(void *context, const json_t *row, bool *is_there, char
   return ERR_OK;
 }
 
+/* The control topic may say something else, if that daemon cannot switch, or if the topic was created anew. */
+static err_code_t verify_idle(void *context, const char *daemon, const json_t *row)
+{
+  const struct ctl_model_request *r = context;
+
+  if (ctl_json_count(row, "generation") == r->generation && json_is_true(json_object_get(row, "current")))
+    FAIL(ERR_USAGE, "%s@%" PRIu64 " answers the queries of the daemon at %s: switch to another one first", r->space,
+         r->generation, daemon);
+  return ERR_OK;
+}
+
 static err_t run_retire(struct ctl_model_request *r)
 {
   TRY(ctl_model_request_verify_space(r));
   TRY(ctl_model_topic_read(r->ctx, &r->state));
   if (ctl_model_request_wanted(r) == r->generation)
     FAIL(ERR_USAGE, "%s@%" PRIu64 " is the current generation: switch to another one first", r->space, r->generation);
+  TRY(ctl_model_daemons_visit(&r->daemons, r->space, verify_idle, r));
+  TRY(ctl_model_request_ask(r));
   const struct model_generation *known =
       model_state_generation(model_state_find(&r->state, ctl_model_request_space(r)), (uint32_t)r->generation);
-  if (r->generation > 1 && !known)
+  if (r->generation > 1 && !known && !r->is_known)
     FAIL(ERR_USAGE, "there is no %s@%" PRIu64, r->space, r->generation);
   TRY(ctl_model_request_write(
       r, MODEL_RETIRE,

@@ -24,12 +24,13 @@ static err_t digest_of(const char *path, char hex[SHA256_HEX_BYTES])
   return ERR_OK;
 }
 
-/* Choose the number after the largest that was ever used. */
+/* Choose the number after the largest that was ever used, as the control topic or a daemon says. */
 static uint64_t next_generation(const struct ctl_model_request *r)
 {
   const struct model_space *said = model_state_find(&r->state, ctl_model_request_space(r));
   uint64_t largest = said && said->n_generations ? said->generations[said->n_generations - 1].number : 1;
 
+  largest = r->largest > largest ? r->largest : largest;
   return (largest > 1 ? largest : 1) + 1;
 }
 
@@ -70,6 +71,19 @@ static err_t verify_new(const struct ctl_model_request *r, const char *digest, u
   return ERR_OK;
 }
 
+/* A daemon may know the number although the control topic does not, because that was created anew. */
+static err_code_t verify_row(void *context, const char *daemon, const json_t *row)
+{
+  const struct ctl_model_request *r = context;
+  const char *digest = json_string_value(json_object_get(row, "digest"));
+
+  if (ctl_json_count(row, "generation") == r->generation && digest && strcmp(digest, r->digest) != 0)
+    FAIL(ERR_USAGE,
+         "%s@%" PRIu64 " is another model for the daemon at %s, with the digest %s: the next number is %" PRIu64,
+         r->space, r->generation, daemon, digest, next_generation(r));
+  return ERR_OK;
+}
+
 /* Find out where the daemons find the file. `absolute` is memory for that. */
 static err_t choose_path(struct ctl_model_request *r, char absolute[PATH_MAX])
 {
@@ -103,6 +117,20 @@ static err_t write_add(struct ctl_model_request *r, const char *digest, uint32_t
   return ctl_model_request_write(r, MODEL_ADD, change);
 }
 
+/* Somebody else may have taken the number meanwhile: the newest record counts. */
+static err_t verify_kept(struct ctl_model_request *r)
+{
+  model_state_fini(&r->state);
+  TRY(ctl_model_topic_read(r->ctx, &r->state));
+  const struct model_generation *kept =
+      model_state_generation(model_state_find(&r->state, ctl_model_request_space(r)), (uint32_t)r->generation);
+  if (!kept || strcmp(kept->digest, r->digest) != 0)
+    FAIL(ERR_SYSTEM,
+         "%s@%" PRIu64 " was given to another model at the same time%s%s: add this one again, it gets the next number",
+         r->space, r->generation, kept ? ", with the digest " : "", kept ? kept->digest : "");
+  return ERR_OK;
+}
+
 err_t ctl_model_add(struct ctl_model_request *r)
 {
   char digest[SHA256_HEX_BYTES], absolute[PATH_MAX];
@@ -114,11 +142,15 @@ err_t ctl_model_add(struct ctl_model_request *r)
   TRY(digest_of(r->file, digest));
   TRY(choose_path(r, absolute));
   TRY(ctl_model_topic_read(r->ctx, &r->state));
+  TRY(ctl_model_request_ask(r));
   r->generation = r->generation ? r->generation : next_generation(r);
   TRY(find_root(r, &root));
   TRY(verify_new(r, digest, root));
+  r->digest = digest;
+  TRY(ctl_model_daemons_visit(&r->daemons, r->space, verify_row, r));
   TRY(write_add(r, digest, root));
   TRY(ctl_model_request_await(r, ctl_model_request_is_loaded, (int64_t)r->timeout_s));
+  TRY(verify_kept(r));
   printf("%s@%" PRIu64 " is ready: %s\n", r->space, r->generation, digest);
   return ERR_OK;
 }

@@ -43,6 +43,13 @@ err_t ctl_model_daemons_ask(struct http_get *http, json_t **out)
   return ERR_OK;
 }
 
+static bool is_of_space(const json_t *row, const char *space)
+{
+  const char *name = json_string_value(json_object_get(row, "space"));
+
+  return name && strcmp(name, space) == 0;
+}
+
 const json_t *ctl_model_daemons_find(const json_t *models, const char *space, uint32_t generation)
 {
   const json_t *row;
@@ -50,11 +57,34 @@ const json_t *ctl_model_daemons_find(const json_t *models, const char *space, ui
 
   json_array_foreach(json_object_get(models, "generations"), i, row)
   {
-    const char *name = json_string_value(json_object_get(row, "space"));
-    if (name && strcmp(name, space) == 0 && ctl_json_count(row, "generation") == generation)
+    if (is_of_space(row, space) && ctl_json_count(row, "generation") == generation)
       return row;
   }
   return NULL;
+}
+
+/* One that does not answer is left out: who waits for it afterwards learns that. */
+static err_t visit_one(struct http_get *http, const char *space, ctl_model_visit visit, void *context)
+{
+  AUTO(ctl_json_close) json_t *models = NULL;
+  const json_t *row;
+  size_t i;
+
+  if (ctl_model_daemons_ask(http, &models) != ERR_OK)
+    return ERR_OK;
+  json_array_foreach(json_object_get(models, "generations"), i, row)
+  {
+    if (is_of_space(row, space))
+      TRY(visit(context, http_get_base(http), row));
+  }
+  return ERR_OK;
+}
+
+err_t ctl_model_daemons_visit(struct ctl_model_daemons *d, const char *space, ctl_model_visit visit, void *context)
+{
+  for (size_t i = 0; i < d->n; i++)
+    TRY(visit_one(d->http[i], space, visit, context));
+  return ERR_OK;
 }
 
 /* What is waited for. */

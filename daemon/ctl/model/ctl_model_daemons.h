@@ -24,6 +24,11 @@ err_t ctl_model_daemons_ask(struct http_get *http, json_t **out);
 /* Find a generation in `models`; NULL: the daemon does not know it. Borrowed. */
 const json_t *ctl_model_daemons_find(const json_t *models, const char *space, uint32_t generation);
 
+/* Ask each daemon once, and call `visit` for each generation of the space that it knows. `daemon` is its address.
+ * Daemons that do not answer are left out. An error of visit ends it. */
+typedef err_code_t (*ctl_model_visit)(void *context, const char *daemon, const json_t *row);
+err_t ctl_model_daemons_visit(struct ctl_model_daemons *d, const char *space, ctl_model_visit visit, void *context);
+
 /* What one waits for: has this daemon got there? `row` is NULL if it does not know the generation. An error ends the
  * wait: what is waited for will never be. While it returns false, `reason` says what is missing. */
 enum { CTL_MODEL_REASON_BYTES = 1024 };

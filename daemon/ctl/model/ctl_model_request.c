@@ -125,6 +125,27 @@ uint32_t ctl_model_request_wanted(const struct ctl_model_request *r)
   return model_state_at(&r->state, ctl_model_request_space(r), INT64_MAX);
 }
 
+static err_code_t note_row(void *context, const char *daemon, const json_t *row)
+{
+  struct ctl_model_request *r = context;
+  uint64_t number = ctl_json_count(row, "generation");
+
+  (void)daemon;
+  r->largest = number > r->largest ? number : r->largest;
+  r->is_known |= number == r->generation;
+  if (json_is_true(json_object_get(row, "current")))
+    r->is_answering &= number == r->generation;
+  return ERR_OK;
+}
+
+err_t ctl_model_request_ask(struct ctl_model_request *r)
+{
+  r->largest = 0;
+  r->is_known = false;
+  r->is_answering = true;
+  return ctl_model_daemons_visit(&r->daemons, r->space, note_row, r);
+}
+
 err_t ctl_model_request_write(struct ctl_model_request *r, enum model_change_kind kind, struct model_change change)
 {
   change.kind = kind;
@@ -144,8 +165,13 @@ err_code_t ctl_model_request_is_loaded(void *context, const json_t *row, bool *i
   const char *phase = json_string_value(json_object_get(row, "phase"));
   const char *problem = json_string_value(json_object_get(row, "problem"));
 
+  const char *digest = json_string_value(json_object_get(row, "digest"));
+
   phase = phase ? phase : "not read yet";
   problem = problem ? problem : "";
+  if (r->digest && digest && strcmp(digest, r->digest) != 0 && strcmp(phase, "ready") == 0)
+    FAIL(ERR_SYSTEM, "%s@%" PRIu64 " is another model there, with the digest %s: add this one with another number",
+         r->space, r->generation, digest);
   if (strcmp(phase, "failed") == 0)
     FAIL(ERR_SYSTEM, "%s@%" PRIu64 " cannot be used: %s", r->space, r->generation, problem);
   *is_there = strcmp(phase, "ready") == 0;

@@ -26,6 +26,9 @@ struct ctl_model_request {
   bool prints_json;
   uint64_t timeout_s;
   bool has_timeout;
+  uint64_t largest;                     /* the largest generation that a daemon knows */
+  bool is_known, is_answering;          /* some daemon knows the generation; all of them answer with it */
+  const char *digest;                   /* of the file that is added; NULL: whatever is loaded */
   char problem[CTL_MODEL_REASON_BYTES]; /* why nothing is compared, as the last daemon says; "" */
   int64_t next;                         /* the offset after the record that was written; 0: none was */
 };
@@ -40,13 +43,17 @@ struct span ctl_model_request_space(const struct ctl_model_request *r);
 /* The generation that should answer, by the control topic. */
 uint32_t ctl_model_request_wanted(const struct ctl_model_request *r);
 
+/* Find out what the daemons know about the space. They know more than the control topic if that was created anew. */
+err_t ctl_model_request_ask(struct ctl_model_request *r);
+
 /* Write a record for the space, and note its offset. */
 err_t ctl_model_request_write(struct ctl_model_request *r, enum model_change_kind kind, struct model_change change);
 
 /* Wait until all daemons have read that record and have got there. */
 err_t ctl_model_request_await(struct ctl_model_request *r, ctl_model_goal goal, int64_t timeout_s);
 
-/* A ctl_model_goal: is the generation loaded and filled? `context` is the request. */
+/* A ctl_model_goal: is the generation loaded and filled? An error if it is another model than the file that was added.
+ * `context` is the request. */
 err_code_t ctl_model_request_is_loaded(void *context, const json_t *row, bool *is_there,
                                        char reason[CTL_MODEL_REASON_BYTES]);
 
