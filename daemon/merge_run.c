@@ -62,15 +62,17 @@ static err_t serve(struct merge_service *s, struct reload *r, int signals)
   }
 }
 
+static volatile sig_atomic_t late_status; /* for end_late(), set before the alarm */
+
 /* If a part of the daemon hangs, the process ends anyway: what was not committed is read again. */
 static void end_late(int signal)
 {
   static const char text[] = "event=stop_gave_up level=warn\n";
 
   (void)signal;
-  if (write(STDERR_FILENO, text, sizeof text - 1) < 0)
-    _exit(EXIT_STATUS_FAILURE);
-  _exit(EXIT_STATUS_OK);
+  ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
+  (void)n; /* the status is the same if nobody reads the line */
+  _exit(late_status);
 }
 
 int merge_run(struct config *config, int signals)
@@ -86,6 +88,7 @@ int merge_run(struct config *config, int signals)
   }
   if (err != ERR_OK)
     log_error("fatal", "error=%s detail=%s at=%s", log_quote(span_of_str(err_text(err))), log_failure(), err_origin());
+  late_status = exit_status_of(err);
   signal(SIGALRM, end_late);
   alarm(STOP_LIMIT_S);
   bool is_closed = merge_service_close(&service);
