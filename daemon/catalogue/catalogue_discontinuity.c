@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 
 /* Keep the items and read on from the first record that the topic has. The embedded broker drops its oldest records
@@ -36,7 +35,7 @@ static err_t begin_rebuild(struct catalogue *c, const char *cause)
       log_error("store_disk_full", "reason=%s", log_failure());
     catalogue_set_phase(c, CATALOGUE_DISK_FULL, err_message());
     pulse_beat();
-    clock_sleep_ns(CATALOGUE_RETRY_MS * CLOCK_NS_PER_MS);
+    TRY(catalogue_wait(c, CATALOGUE_RETRY_MS));
   }
   return err;
 }
