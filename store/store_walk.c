@@ -139,13 +139,15 @@ static err_code_t remove_step(void *context, MDB_txn *txn)
   return ERR_OK;
 }
 
-err_t store_walk_remove(struct store *s, struct store_walk *walk, size_t max, struct span space, size_t *n_removed)
+err_t store_walk_remove(struct store *s, struct store_walk *walk, size_t max, struct span space, size_t *n,
+                        size_t *n_removed)
 {
   AUTO(region_fini) struct region region = { 0 };
   struct step step = { .store = s, .from = walk, .max = max, .region = &region, .space = space };
 
   TRY(store_write(s, remove_step, &step, &s->meta));
   *walk = step.to;
+  *n = step.n;
   *n_removed = step.n_removed;
   return ERR_OK;
 }

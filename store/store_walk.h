@@ -28,11 +28,13 @@ err_t store_walk_read(struct store *s, struct store_walk *walk, size_t max, stru
 /* Remove the parts of a space from the next items, at most `max`, in one transaction. An item that has no parts left
  * stays. States that are kept aside are not visited.
  *
- * n_removed  how many items had such a part
+ * n          how many items were visited
+ * n_removed  how many of them had such a part
  *
  * Returns the errors of store_walk_read(), and ERR_STORE_FULL: the caller may repeat the call. On error the walk stays,
  * and nothing of the step is stored.
  */
-err_t store_walk_remove(struct store *s, struct store_walk *walk, size_t max, struct span space, size_t *n_removed);
+err_t store_walk_remove(struct store *s, struct store_walk *walk, size_t max, struct span space, size_t *n,
+                        size_t *n_removed);
 
 #endif

@@ -70,10 +70,10 @@ size_t model_fill_pace(size_t n, size_t max, int64_t took_ms)
 
 err_t model_fill_remove_step(struct model_entry *entry, struct store *store, size_t max)
 {
-  size_t n_removed;
+  size_t n, n_removed;
 
-  TRY(store_walk_remove(store, &entry->walk, max, span_of_str(entry->name), &n_removed));
-  entry->n_walked += max;
+  TRY(store_walk_remove(store, &entry->walk, max, span_of_str(entry->name), &n, &n_removed));
+  entry->n_walked += n;
   entry->n_filled += n_removed;
   return ERR_OK;
 }

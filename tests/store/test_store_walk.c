@@ -113,7 +113,7 @@ static void removing_the_parts_of_a_space_leaves_the_others(void **state)
 {
   struct fixture *f = *state;
   struct model m;
-  size_t n_due = 0, n_total = 0, n_removed;
+  size_t n_due = 0, n_total = 0, n_walked = 0, n, n_removed;
   struct store_walk walk = { 0 };
   struct store_stats before, after;
 
@@ -123,9 +123,11 @@ static void removing_the_parts_of_a_space_leaves_the_others(void **state)
   assert_true(n_due > 0);
   store_stats(f->store, &before);
   while (!walk.is_over) {
-    assert_ok(store_walk_remove(f->store, &walk, STEP, span_of_str("books@2"), &n_removed));
+    assert_ok(store_walk_remove(f->store, &walk, STEP, span_of_str("books@2"), &n, &n_removed));
+    n_walked += n;
     n_total += n_removed;
   }
+  assert_int_equal(n_walked, before.n_items);
   assert_int_equal(n_total, n_due);
   reopen(f);
   assert_ok(store_visit_all(f->store, 7, check_items, &m));
@@ -133,7 +135,7 @@ static void removing_the_parts_of_a_space_leaves_the_others(void **state)
   assert_int_equal(after.n_items, before.n_items);
   assert_int_equal(after.n_aside, before.n_aside);
   walk = (struct store_walk){ 0 };
-  assert_ok(store_walk_remove(f->store, &walk, KEYS + 1, span_of_str("books@2"), &n_removed));
+  assert_ok(store_walk_remove(f->store, &walk, KEYS + 1, span_of_str("books@2"), &n, &n_removed));
   assert_true(walk.is_over);
   assert_int_equal(n_removed, 0);
 }
@@ -148,13 +150,13 @@ static void an_item_with_a_state_aside_keeps_it(void **state)
   struct item_change change = { .key = span_of_str("k"), .parts = parts, .n_parts = 2, .timestamp_ms = 1 };
   struct store_effects effects;
   struct store_walk walk = { 0 };
-  size_t n_removed;
+  size_t n, n_removed;
 
   assert_ok(store_apply(f->store, &change, 1, NULL, 0, NULL));
   change.partition = 1;
   change.timestamp_ms = 2;
   assert_ok(store_apply(f->store, &change, 1, NULL, 0, NULL));
-  assert_ok(store_walk_remove(f->store, &walk, 10, span_of_str("books@2"), &n_removed));
+  assert_ok(store_walk_remove(f->store, &walk, 10, span_of_str("books@2"), &n, &n_removed));
   assert_int_equal(n_removed, 1);
   change.is_delete = true;
   change.offset = 1;

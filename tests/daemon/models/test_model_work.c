@@ -286,6 +286,17 @@ static void each_walk_begins_with_small_steps(void **state)
   assert_null(f->work.region.first); /* no memory is kept for it */
 }
 
+static void a_removal_counts_the_items_that_it_has_walked(void **state)
+{
+  struct fixture *f = *state;
+
+  add(f, 2, 1, f->digests[1]);
+  step_to(f, 2, MODEL_READY, true);
+  retire(f, 2);
+  step_to(f, 2, MODEL_REMOVED, true);
+  assert_int_equal(entry(f, 2)->n_walked, ITEMS);
+}
+
 static void begin_to_load(struct fixture *f)
 {
   const struct model_entry *removed;
@@ -341,6 +352,7 @@ int main(void)
     cmocka_unit_test(steps_grow_until_one_takes_long),
     CASE(changes_wait_if_all_parts_are_of_generations_that_do_not_answer),
     CASE(each_walk_begins_with_small_steps),
+    CASE(a_removal_counts_the_items_that_it_has_walked),
     CASE(work_ends_while_a_model_is_being_loaded),
     CASE(another_record_counts_while_the_model_of_the_former_one_is_being_loaded),
     CASE(a_generation_that_is_retired_while_it_is_being_loaded_does_not_reach_the_engine),
