@@ -194,6 +194,19 @@ static err_t copy_all(const char *path, struct target *to, struct target *seen_t
 }
 
 /* Copy into a directory that no daemon can open meanwhile. */
+/* Lock the directory. If that fails, remove it, unless another process has begun to use it. */
+static err_t lock_target(const struct target *to, struct directory_lock *lock)
+{
+  struct err_kept kept;
+  err_code_t err = directory_lock_acquire(to->path, lock);
+
+  if (err == ERR_OK || err == ERR_STORE_IN_USE)
+    return err;
+  err_keep(err, &kept);
+  target_remove(to);
+  return err_give_back(&kept);
+}
+
 static err_t copy_locked(const char *path, struct target *to, struct target *seen_to)
 {
   AUTO(directory_lock_release) struct directory_lock lock = DIRECTORY_LOCK_NONE;
@@ -201,7 +214,8 @@ static err_t copy_locked(const char *path, struct target *to, struct target *see
   char lock_file[PATH_MAX];
 
   TRY(join(to->path, "sluice.lock", lock_file));
-  TRY(directory_lock_acquire(to->path, &lock));
+  TRY(target_make(to));
+  TRY(lock_target(to, &lock));
   err_code_t err = copy_all(path, to, seen_to);
   if (err == ERR_OK)
     return ERR_OK;
@@ -223,7 +237,6 @@ err_t store_backup_copy(const char *path, const char *to)
   TRY(join(to, "data.mdb", items_to.file));
   TRY(join(to, seen_folder, seen));
   TRY(join(seen, "data.mdb", seen_to.file));
-  TRY(target_make(&items_to));
   return copy_locked(path, &items_to, &seen_to);
 }
 

@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -175,6 +176,23 @@ static void a_directory_that_a_daemon_opens_is_left_alone(void **state)
   assert_int_equal(rmdir(copy), 0);
 }
 
+static void a_directory_that_cannot_be_locked_does_not_stay(void **state)
+{
+  struct fixture *f = *state;
+  struct rlimit former, none = { .rlim_cur = 0 };
+  char store[PATH_MAX], copy[PATH_MAX];
+
+  fill_and_close(f, store, copy);
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &former), 0);
+  none.rlim_max = former.rlim_max;
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+  err_code_t err = store_backup_copy(store, copy);
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &former), 0);
+  assert_int_equal(err, ERR_STORE);
+  assert_says("cannot be read");
+  assert_int_equal(access(copy, F_OK), -1);
+}
+
 static void a_copy_that_fails_leaves_what_was_there(void **state)
 {
   struct fixture *f = *state;
@@ -233,6 +251,7 @@ int main(void)
     STORE_TEST(nothing_is_overwritten),
     STORE_TEST(others_may_not_read_a_copy),
     STORE_TEST(a_directory_that_a_daemon_opens_is_left_alone),
+    STORE_TEST(a_directory_that_cannot_be_locked_does_not_stay),
     STORE_TEST(a_copy_that_fails_leaves_what_was_there),
     STORE_TEST(a_damaged_record_is_found),
   };
