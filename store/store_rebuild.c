@@ -9,7 +9,17 @@
 struct change_of_sides {
   struct store *store;
   struct meta meta;
+  uint64_t n_aside; /* of the catalogue that is current then */
 };
+
+/* Store the change, and count what the statistics need of it. */
+static err_t put_change(struct change_of_sides *c, MDB_txn *txn)
+{
+  struct store *s = c->store;
+
+  TRY(meta_put(s->env, txn, s->meta_table, &c->meta));
+  return tables_count(s->env, txn, s->sides[meta_current(&c->meta)].tables.aside, &c->n_aside);
+}
 
 /* Choose the side for a new rebuild: an empty one if there is one, else that of the unfinished rebuild, else a dropped
  * one. */
@@ -45,7 +55,7 @@ static err_code_t begin_rebuild(void *context, MDB_txn *txn)
   c->meta.n_rebuilds++;
   c->meta.generation++;
   c->meta.sides[side] = (struct meta_side){ .generation = c->meta.generation };
-  return meta_put(s->env, txn, s->meta_table, &c->meta);
+  return put_change(c, txn);
 }
 
 static err_t change_sides(struct store *s, env_body body)
@@ -53,6 +63,7 @@ static err_t change_sides(struct store *s, env_body body)
   struct change_of_sides c = { .store = s };
 
   TRY(store_write(s, body, &c, &c.meta));
+  atomic_store_explicit(&s->stats.n_aside, c.n_aside, memory_order_relaxed);
   s->has_leftovers = true;
   store_forget_progress(s);
   return ERR_OK;
@@ -83,7 +94,7 @@ static err_code_t finish_rebuild(void *context, MDB_txn *txn)
   c->meta = s->meta;
   c->meta.live = s->meta.rebuilt;
   c->meta.rebuilt = META_NO_SIDE;
-  return meta_put(s->env, txn, s->meta_table, &c->meta);
+  return put_change(c, txn);
 }
 
 err_t store_finish_rebuild(struct store *s)
@@ -99,7 +110,7 @@ static err_code_t abandon_rebuild(void *context, MDB_txn *txn)
 
   c->meta = s->meta;
   c->meta.rebuilt = META_NO_SIDE;
-  return meta_put(s->env, txn, s->meta_table, &c->meta);
+  return put_change(c, txn);
 }
 
 err_t store_abandon_rebuild(struct store *s)
@@ -119,7 +130,7 @@ static err_code_t forget_log(void *context, MDB_txn *txn)
   c->meta = s->meta;
   c->meta.generation++;
   c->meta.sides[side].generation = c->meta.generation;
-  return meta_put(s->env, txn, s->meta_table, &c->meta);
+  return put_change(c, txn);
 }
 
 err_t store_forget_log(struct store *s)

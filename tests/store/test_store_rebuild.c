@@ -137,10 +137,14 @@ static void an_abandoned_rebuild_leaves_the_live_catalogue_with_its_log(void **s
   struct store_source source;
 
   fill_live(f, &live, 20);
+  uint64_t n_aside = stats_of(f).n_aside;
   assert_ok(store_begin_rebuild(f->store));
+  assert_int_equal(stats_of(f).n_aside, 0);
   oracle_apply_both(&rebuilt, f->store, new_log, NEW_LOG, &position, 1);
+  assert_int_not_equal(stats_of(f).n_aside, n_aside);
   assert_ok(store_source_put(f->store, &new_source));
   assert_ok(store_abandon_rebuild(f->store));
+  assert_int_equal(stats_of(f).n_aside, n_aside);
   assert_false(store_is_rebuilding(f->store));
   assert_live_log(f, 100);
   assert_true(store_source_get(f->store, &source));
