@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/disk_error.h"
 #include "store/lmdb/directory_lock.h"
 #include "store/models/model_files.h"
 #include "store/seen/seen_private.h"
@@ -39,7 +40,7 @@ static err_t join(const char *path, const char *name, char out[PATH_MAX])
 
 static err_t fail_copy(const char *path, const char *to, int rc)
 {
-  bool is_full = rc == ENOSPC || rc == EDQUOT || rc == EIO || rc == EFBIG;
+  bool is_full = disk_error_is_full(rc);
 
   FAIL(is_full ? ERR_STORE_FULL : ERR_STORE, "store %s cannot be copied to %s: %s%s", path, to, mdb_strerror(rc),
        rc == ENOENT || rc == MDB_INVALID ? ": is it the directory of a store?"
@@ -193,7 +194,6 @@ static err_t copy_all(const char *path, struct target *to, struct target *seen_t
   return sync_path(parent);
 }
 
-/* Copy into a directory that no daemon can open meanwhile. */
 /* Lock the directory. If that fails, remove it, unless another process has begun to use it. */
 static err_t lock_target(const struct target *to, struct directory_lock *lock)
 {
@@ -207,6 +207,7 @@ static err_t lock_target(const struct target *to, struct directory_lock *lock)
   return err_give_back(&kept);
 }
 
+/* Copy into a directory that no daemon can open meanwhile. */
 static err_t copy_locked(const char *path, struct target *to, struct target *seen_to)
 {
   AUTO(directory_lock_release) struct directory_lock lock = DIRECTORY_LOCK_NONE;

@@ -11,6 +11,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/disk_error.h"
+
 enum { PID_TEXT_BYTES = 24 };
 
 /* Write our process id into the file. It is only used in the error message of a second process. */
@@ -57,11 +59,6 @@ static err_t lock_directory(int fd, const char *directory, const char *path)
   return err;
 }
 
-static bool is_disk_full(int error)
-{
-  return error == ENOSPC || error == EDQUOT;
-}
-
 err_t directory_lock_acquire(const char *directory, struct directory_lock *out)
 {
   char path[PATH_MAX];
@@ -75,7 +72,7 @@ err_t directory_lock_acquire(const char *directory, struct directory_lock *out)
          directory, strerror(errno));
   TRY(lock_directory(lock.directory_fd, directory, path));
   lock.file_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
-  if (lock.file_fd < 0 && !is_disk_full(errno))
+  if (lock.file_fd < 0 && !disk_error_is_full(errno))
     FAIL(ERR_STORE, "%s cannot be created: %s: the daemon's user must be able to write there", path, strerror(errno));
   if (lock.file_fd >= 0) { /* earlier versions lock only the file */
     TRY(lock_one(lock.file_fd, directory, lock.file_fd));

@@ -3,6 +3,7 @@
  * remedy here. */
 #include "store/lmdb/env.h"
 
+#include "base/disk_error.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -45,15 +46,10 @@ static const char *remedy(int rc)
   }
 }
 
-static bool is_disk_full(int rc)
-{
-  return rc == ENOSPC || rc == EDQUOT || rc == EIO || rc == EFBIG;
-}
-
 /* Return the error code for an errno. */
 static err_code_t code_of(int error)
 {
-  return is_disk_full(error) ? ERR_STORE_FULL : ERR_STORE;
+  return disk_error_is_full(error) ? ERR_STORE_FULL : ERR_STORE;
 }
 
 static bool is_damage(int rc)
@@ -173,7 +169,7 @@ static err_t reserve_lock_file(const struct env *env)
     FAIL(code_of(errno), "%s cannot be created: %s%s", path, strerror(errno), remedy(errno));
   int error = fallocate(fd, 0, 0, LOCK_FILE_BYTES) == 0 ? 0 : errno;
   close(fd);
-  if (is_disk_full(error))
+  if (disk_error_is_full(error))
     FAIL(ERR_STORE_FULL, "%s cannot be written: %s%s", path, strerror(error), remedy(error));
   return ERR_OK; /* some file systems cannot reserve blocks: leave the file to LMDB */
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/disk_error.h"
 #include "base/mem.h"
 #include "store/models/model_files.h"
 
@@ -21,10 +22,10 @@ struct model_file {
 
 static err_t fail(const struct model_file *f, const char *what, int error)
 {
-  bool is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
+  bool is_full = disk_error_is_full(error);
 
   FAIL(is_full ? ERR_STORE_FULL : ERR_STORE, "model file %s cannot be %s: %s%s", f->path, what, strerror(error),
-       is_full ? ": make room on the disk of the store" : "");
+       is_full ? ": make room on the disk of the store, or see the kernel log" : "");
 }
 
 static err_t make(struct model_file *f, const char *directory, uint64_t n_bytes)

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/disk_error.h"
 #include "base/progress.h"
 
 enum { DIGEST_CHARS = SHA256_HEX_BYTES - 1, COPY_BYTES = 1 << 20 };
@@ -39,7 +40,7 @@ err_t model_files_make_folder(const char *directory)
   TRY(folder_of(directory, folder));
   if (mkdir(folder, 0750) == 0 || errno == EEXIST)
     return ERR_OK;
-  FAIL(errno == ENOSPC || errno == EDQUOT ? ERR_STORE_FULL : ERR_STORE, "directory %s cannot be made: %s", folder,
+  FAIL(disk_error_is_full(errno) ? ERR_STORE_FULL : ERR_STORE, "directory %s cannot be made: %s", folder,
        strerror(errno));
 }
 
@@ -214,8 +215,8 @@ static err_code_t copy_file(struct visit *v, const char *path, const char *diges
   AUTO(close_fd) const int to = open(to_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
   int error = from < 0 || to < 0 ? errno : copy_bytes(from, to);
   if (error)
-    FAIL(error == ENOSPC || error == EDQUOT ? ERR_STORE_FULL : ERR_STORE, "model file %s cannot be copied to %s: %s",
-         path, to_path, strerror(error));
+    FAIL(disk_error_is_full(error) ? ERR_STORE_FULL : ERR_STORE, "model file %s cannot be copied to %s: %s", path,
+         to_path, strerror(error));
   return ERR_OK;
 }
 
