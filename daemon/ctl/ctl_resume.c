@@ -67,18 +67,25 @@ static size_t find_difference(const char **here, const char **there)
   }
 }
 
+/* Has the file only zeros? A new one has, and one of a load that was killed before it wrote the identity. */
+static bool is_blank(const struct ctl_resume *r)
+{
+  return r->bytes[0] == 0 && memcmp(r->bytes, r->bytes + 1, r->n_bytes - 1) == 0;
+}
+
+/* Nothing is written into a file of another load, or of no load. */
 static err_t verify_identity(struct ctl_resume *r, const char *identity)
 {
-  char *there = (char *)r->bytes;
+  char there[HEADER_BYTES + 1] = "";
 
-  if (*there == '\0') { /* a new file */
-    memcpy(there, identity, strlen(identity));
+  if (is_blank(r)) {
+    memcpy(r->bytes, identity, strlen(identity));
     return ERR_OK;
   }
-  if (strncmp(there, identity, HEADER_BYTES) == 0)
+  memcpy(there, r->bytes, HEADER_BYTES);
+  if (strcmp(there, identity) == 0)
     return ERR_OK;
   const char *here = identity, *other = there;
-  there[HEADER_BYTES - 1] = '\0'; /* also if it is no file of ours */
   size_t n = find_difference(&here, &other);
   FAIL(ERR_SYSTEM,
        "--resume: %s is not of this load: it has \"%.*s\", not \"%.*s\": name another file, or remove it to "

@@ -262,6 +262,28 @@ static void a_file_of_another_load_is_refused_and_kept(void **state)
   assert_fails(ctl_resume_open(path, "load\n", 10, &r), ERR_SYSTEM, "is not of this load");
 }
 
+/* Files of the size that the load needs: one of text, and one that begins with zeros. */
+static void a_foreign_file_is_not_written(void **state)
+{
+  enum { BYTES = 4096 + 2 };
+  char path[PATH_BYTES], bytes[BYTES], found[BYTES];
+  struct ctl_resume *r = NULL;
+
+  (void)state;
+  name_file("foreign", path);
+  for (int c = 0; c < 2; c++) {
+    memset(bytes, c ? 'x' : 0, sizeof bytes);
+    bytes[BYTES - 1] = 'x';
+    write_file(path, bytes, sizeof bytes);
+    assert_fails(ctl_resume_open(path, "load\n", 10, &r), ERR_SYSTEM, "is not of this load");
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(found, 1, BYTES, file), BYTES);
+    fclose(file);
+    assert_memory_equal(found, bytes, BYTES);
+  }
+}
+
 static void a_rate_does_not_drift(void **state)
 {
   const struct ctl_pace at_once = { 5, 0 }, pace = { 7, 3 };
@@ -283,6 +305,7 @@ int main(void)
     cmocka_unit_test(wrong_keys_are_refused_before_use),
     cmocka_unit_test(a_resumed_load_knows_what_kafka_has),
     cmocka_unit_test(a_file_of_another_load_is_refused_and_kept),
+    cmocka_unit_test(a_foreign_file_is_not_written),
     cmocka_unit_test(a_rate_does_not_drift),
   };
 
