@@ -127,7 +127,8 @@ static err_t verify_source(struct catalogue_topic *t, const struct store_source 
   if (*was.cluster_id && *now->cluster_id && strcmp(was.cluster_id, now->cluster_id) != 0)
     FAIL(ERR_DISCONTINUITY, "the store was filled from Kafka cluster %s, this is %s", was.cluster_id, now->cluster_id);
   if (n > 0 && positions[n - 1].at.partition >= n_partitions)
-    FAIL(ERR_DISCONTINUITY, "the store was filled from %zu partitions, the topic has %d", n, n_partitions);
+    FAIL(ERR_DISCONTINUITY, "the store was filled from partition %" PRId32 " too, but the topic has only %d partitions",
+         positions[n - 1].at.partition, n_partitions);
   return ERR_OK;
 }
 
