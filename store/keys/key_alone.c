@@ -13,16 +13,14 @@ static err_t del(struct key_context *k, const struct item_change *change, const 
                  enum store_effect *kind)
 {
   struct span tombstone;
-
   bool is_remembered = must_remember(k, change, item);
 
   *kind = item ? STORE_APPLIED : STORE_SKIPPED;
+  if (is_remembered)
+    TRY(key_context_encode_tombstone(k, change, &tombstone));
   if (item)
     TRY(slots_del(k->slots, item->slot, change->key));
-  if (!is_remembered)
-    return ERR_OK;
-  TRY(key_context_encode_tombstone(k, change, &tombstone));
-  return key_context_put_tombstone(k, change, tombstone);
+  return is_remembered ? key_context_put_tombstone(k, change, tombstone) : ERR_OK;
 }
 
 static err_t put(struct key_context *k, const struct item_change *change, const struct slots_item *item,
