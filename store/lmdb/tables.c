@@ -114,7 +114,7 @@ err_t tables_trim_side(struct env *env, MDB_txn *txn, const struct tables *table
   MDB_dbi all[TABLES];
 
   list(tables, all);
-  for (size_t i = 0; i<TABLES && * budget> 0; i++)
+  for (size_t i = 0; *budget > 0 && i < TABLES; i++)
     TRY(trim(env, txn, all[i], budget));
   return ERR_OK;
 }
