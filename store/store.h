@@ -48,7 +48,7 @@
 struct store;
 
 /* LMDB's limit on the size of a key. */
-enum { STORE_SCAN_KEY_MAX = 511 };
+enum { STORE_LMDB_KEY_MAX = 511 };
 
 /* How long tombstones are remembered: 7 days, 7 times Kafka's default of delete.retention.ms. */
 #define STORE_TOMBSTONE_MS (INT64_C(7) * 24 * 3600 * 1000)
@@ -180,7 +180,7 @@ struct store_scan {
   _Atomic uint64_t items_sum; /* sum of digest(key, slot) over the records read so far */
   pthread_mutex_t keys_lock;  /* for the fields below: how far table `keys` has been read */
   uint64_t keys_sum;          /* the same sum over its rows */
-  uint8_t key[STORE_SCAN_KEY_MAX];
+  uint8_t key[STORE_LMDB_KEY_MAX];
   size_t key_bytes; /* 0: from the first row */
   bool has_read_keys;
 };

@@ -14,7 +14,7 @@
 /* All zeros: before the first item. The fields are private but the first. */
 struct store_walk {
   bool is_over; /* no items are left */
-  uint8_t key[STORE_SCAN_KEY_MAX + 1];
+  uint8_t key[STORE_LMDB_KEY_MAX + 1];
   size_t key_bytes; /* the walk continues at the first key that is not below this */
 };
 
