@@ -31,7 +31,8 @@ void region_reset(struct region *r);
 /* Return the size of all blocks, used or not. */
 size_t region_bytes(const struct region *r);
 
-/* Forget all allocations. Keep the first blocks up to a total of `keep_bytes`, and free the others. */
+/* Forget all allocations. Keep each block that fits into `keep_bytes` with those kept before it, and free the others.
+ */
 void region_trim(struct region *r, size_t keep_bytes);
 
 /* A point in a region. Rewinding to it forgets all later allocations. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The service: all parts of the daemon, opened in order and closed in reverse order. Thread: main. */
+/* The service: all parts of the daemon, opened in order and closed in reverse order. Thread: main, unless a function
+ * says otherwise. */
 #ifndef DAEMON_SERVICE_H
 #define DAEMON_SERVICE_H
 

@@ -41,8 +41,8 @@ struct item_batch_rules {
 
 /* Add a record as a change, unless none of its parts and attributes is kept.
  *
- * Returns an error of class REJECT, with the reason, when the record cannot be used; ERR_MEMORY. On error the batch is
- * unchanged. */
+ * Returns an error of class REJECT, with the reason, when the record cannot be used; ERR_MEMORY. On error the batch has
+ * no change more. Its value_bytes have grown anyway, and unknown names that came before the error are counted. */
 err_t item_batch_add(struct item_batch *b, const struct item_format *format, const struct item_batch_rules *rules,
                      const struct topic_record *record);
 
