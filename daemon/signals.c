@@ -29,6 +29,7 @@ int signals_open(void)
     sigaddset(&set, handled[i]);
   }
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit on the size of files fails with EFBIG */
   pthread_sigmask(SIG_BLOCK, &set, NULL);
   return signalfd(-1, &set, SFD_CLOEXEC);
 }

@@ -3,8 +3,8 @@
 #ifndef DAEMON_SIGNALS_H
 #define DAEMON_SIGNALS_H
 
-/* Block SIGTERM, SIGINT and SIGHUP in the calling thread and the threads that it starts, and ignore SIGPIPE. Returns a
- * descriptor that is readable when one of the three signals is pending; -1 on error. */
+/* Block SIGTERM, SIGINT and SIGHUP in the calling thread and the threads that it starts. Ignore SIGPIPE and SIGXFSZ: a
+ * write fails instead. Returns a descriptor that is readable when one of the first three is pending; -1 on error. */
 int signals_open(void);
 
 /* Return the next signal; 0: none could be read. Blocks: until a signal comes. */

@@ -2,6 +2,7 @@
 /* sluicectl: the table of commands, the shared options and the help. */
 #include <ctype.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -153,6 +154,7 @@ int main(int argc, char **argv)
             n > 1 ? argv[1] : "; `sluicectl --help` lists all");
     return EXIT_USAGE;
   }
+  signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit on the size of files fails with EFBIG */
   log_set_level(request.is_verbose ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR);
   int status = run_command(command, &request, n - 1, argv + 1);
   if (kafka_closing_log_left() > 0) { /* exit handlers would unload libraries that threads still use */

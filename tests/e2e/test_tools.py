@@ -6,7 +6,9 @@ import fcntl
 import json
 import os
 import re
+import resource
 import select
+import signal
 import struct
 import subprocess
 import tempfile
@@ -255,6 +257,14 @@ class Backups(Tools):
         self.assertEqual([json.loads(line)["key"] for line in shown.splitlines()], ["kept-7", "after"])
         done = subprocess.run([*command, "seen", "kept"], capture_output=True, text=True)
         self.assertEqual(done.stdout, "kept-1\n")
+
+    def test_a_limit_on_the_size_of_files_is_an_error(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it
+
+        self.assertIn("File too large", self.ctl("backup", str(folder / "limited"), code=1, preexec_fn=limit))
+        self.assertFalse((folder / "limited").exists())
 
     def second_daemon(self):
         """A daemon that is not started yet, on the broker of the first, with a store of its own."""
