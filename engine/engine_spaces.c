@@ -82,6 +82,8 @@ static void drop_columns(struct engine *e, struct adding *adding)
     arena_space_close(&e->pair->arenas[i], &adding->made[i]);
 }
 
+/* made[0] was opened for arenas[0] and may come into the other one. Both fit both: columns depend on the model and on
+ * capacity, lifetimes and backends, which the arenas of a pair have in common. */
 static void put_space(struct arena *back, void *context)
 {
   struct adding *adding = context;

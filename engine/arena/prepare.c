@@ -46,7 +46,8 @@ static size_t count_users(const struct prepare_target *target, const struct part
   return n;
 }
 
-/* A part has been checked: some space takes it. That says nothing about the others. */
+/* A part has been checked: some space takes it. That says nothing about the others. With `only` there are no others,
+ * and engine_check_fill() has checked the part for it. */
 static bool is_refused(struct space *space, const struct part *part, size_t n_users)
 {
   if (n_users == 1 || space->similarity->check_part(space->model, part) == ERR_OK)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The K-th best of a stream of scores. Scores are gathered, and cut down to the K best now and then. That takes
- * constant time for each; a heap takes the logarithm of K.
+ * constant time for each; a heap takes the logarithm of K. Among the gathered scores there is no NaN, which would spoil
+ * the cut: kth_best_add() drops it.
  *
  * Thread: the one that owns it. */
 #ifndef ENGINE_KTH_BEST_H
