@@ -91,6 +91,7 @@ struct counts {
 
 /* Values of sluice.v1.Explanation.Verdict. */
 enum verdict {
+  VERDICT_UNKNOWN = 0,
   VERDICT_NO_ITEM = 1,
   VERDICT_NO_PART = 2,
   VERDICT_EXPIRED = 3,

@@ -91,6 +91,7 @@ static void print_epoch(const json_t *answer, FILE *out)
 static const char *words_of(const char *verdict)
 {
   static const char *const rows[][2] = {
+    { "UNKNOWN", "a shard that has not answered may have it" },
     { "NO_ITEM", "there is no such item" },
     { "NO_PART", "it has no part in the space" },
     { "EXPIRED", "it is expired" },

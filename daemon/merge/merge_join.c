@@ -147,14 +147,18 @@ static void join_times(const struct merge_part *const *parts, size_t n, struct a
 
 /* ---- Explanations ---- */
 
-/* Return the explanation of the shard that has the item; of the first part if none has it. */
-static const struct explanation *find_explanation(const struct merge_part *const *parts, size_t n, size_t at)
+/* Return the explanation of the shard that has the item. If none of the parts has it, a missing shard may. */
+static struct explanation find_explanation(const struct merge_part *const *parts, size_t n, size_t at)
 {
   for (size_t i = 0; i < n; i++) {
     if (at < parts[i]->answer.n_explanations && parts[i]->answer.explanations[at].verdict != VERDICT_NO_ITEM)
-      return &parts[i]->answer.explanations[at];
+      return parts[i]->answer.explanations[at];
   }
-  return &parts[0]->answer.explanations[at];
+  bool is_whole = n == parts[0]->head.of;
+  return (struct explanation){
+    .key = parts[0]->answer.explanations[at].key,
+    .verdict = is_whole ? VERDICT_NO_ITEM : VERDICT_UNKNOWN,
+  };
 }
 
 /* Compare an item that its shard admits with the joined hits. */
@@ -181,7 +185,7 @@ static err_t join_explanations(const struct merge_part *const *parts, size_t n, 
   out->n_explanations = parts[0]->answer.n_explanations;
   TRY(region_array(r, out->n_explanations, sizeof *out->explanations, &out->explanations));
   for (size_t i = 0; i < out->n_explanations; i++) {
-    out->explanations[i] = *find_explanation(parts, n, i);
+    out->explanations[i] = find_explanation(parts, n, i);
     if (out->explanations[i].verdict >= VERDICT_HIT)
       rank(out, parts[0]->head.k, &out->explanations[i]);
   }

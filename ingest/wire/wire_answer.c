@@ -17,6 +17,7 @@ static_assert((int)ANSWER_NOT_SEEN == (int)SLUICE__V1__ERROR__CODE__NOT_SEEN, "t
 static_assert((int)ANSWER_UNAVAILABLE == (int)SLUICE__V1__ERROR__CODE__UNAVAILABLE, "the codes of the schema");
 static_assert((int)ANSWER_INTERNAL == (int)SLUICE__V1__ERROR__CODE__INTERNAL, "the codes of the schema");
 static_assert((int)ANSWER_PARTIAL == (int)SLUICE__V1__ERROR__CODE__PARTIAL, "the codes of the schema");
+static_assert((int)VERDICT_UNKNOWN == (int)SLUICE__V1__EXPLANATION__VERDICT__UNKNOWN, "the verdicts of the schema");
 static_assert((int)VERDICT_NO_ITEM == (int)SLUICE__V1__EXPLANATION__VERDICT__NO_ITEM, "the verdicts of the schema");
 static_assert((int)VERDICT_SEEN == (int)SLUICE__V1__EXPLANATION__VERDICT__SEEN, "the verdicts of the schema");
 static_assert((int)VERDICT_HIT == (int)SLUICE__V1__EXPLANATION__VERDICT__HIT, "the verdicts of the schema");
@@ -25,8 +26,9 @@ static_assert((int)VERDICT_MISSED == (int)SLUICE__V1__EXPLANATION__VERDICT__MISS
 enum { METHOD_TEXT_MAX = METHOD_NAME_MAX + METHOD_ARGS_MAX * 12 + 3 };
 
 /* Fields that JSON shows even if they are 0, because a reader expects them. */
-static const char *const always[] = { "hits",   "score",      "exact",     "epoch",       "partition", "next", "items",
-                                      "scored", "candidates", "queued_us", "searched_us", "answered",  NULL };
+static const char *const always[] = { "hits",        "score",    "exact",   "epoch",      "partition",
+                                      "next",        "items",    "scored",  "candidates", "queued_us",
+                                      "searched_us", "answered", "verdict", NULL };
 
 /* The messages that an answer is made of. */
 struct parts {

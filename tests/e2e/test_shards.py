@@ -545,6 +545,7 @@ class Failures(ShardsCase):
         whole, partial = (load.system.queries.draw("dot", "exact", k=10, allow_partial=allows) for allows in (0, 1))
         soon = load.system.queries.draw("dot", "exact", k=10, allow_partial=True,
                                         deadline_unix_ms=int((time.time() + SLOWNESS) * 1000))
+        partial.explain.extend(self.keys[:12])
         for query in (whole, partial, soon):
             load.queries[query.id] = query
             load.system.send(query)
@@ -558,6 +559,9 @@ class Failures(ShardsCase):
             self.assertFalse(answer.receipt.exact)
             self.assertGreater(answer.receipt.bound, 1e38)
             self.assertNotIn(1, {p.partition % 3 for p in answer.watermark})
+        verdicts = {e.verdict for e in found[partial.id].explanations}
+        self.assertIn(pb.Explanation.UNKNOWN, verdicts)
+        self.assertNotIn(pb.Explanation.NO_ITEM, verdicts)
         self.assertGreater(found[partial.id].times.merged_us, wait_ms * 900)
         self.assertLess(found[soon.id].times.merged_us, wait_ms * 900)
         self.assertRegex(self.layout.merges[0].get("/readyz")[1], r"shard 1 of 3: heard")

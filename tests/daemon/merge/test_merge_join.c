@@ -274,6 +274,29 @@ static void an_item_that_was_a_hit_of_its_shard_may_be_outranked(void **state)
   region_fini(&region);
 }
 
+static void an_item_that_no_part_has_is_unknown_while_a_shard_is_missing(void **state)
+{
+  struct explanation none[] = { { .key = span_of_str("x"), .verdict = VERDICT_NO_ITEM } };
+  struct explanation filtered[] = { { .key = span_of_str("x"), .verdict = VERDICT_FILTERED } };
+  struct region region = { 0 };
+  struct pair p;
+  struct answer out;
+
+  (void)state;
+  for (uint32_t of = 2; of <= 3; of++) {
+    make_pair(&p, 5, of);
+    p.parts[0].answer.explanations = p.parts[1].answer.explanations = none;
+    p.parts[0].answer.n_explanations = p.parts[1].answer.n_explanations = 1;
+    assert_ok(merge_join(p.list, 2, &region, &out));
+    assert_int_equal(out.explanations[0].verdict, of == 2 ? VERDICT_NO_ITEM : VERDICT_UNKNOWN);
+    assert_true(span_equal(out.explanations[0].key, span_of_str("x")));
+  }
+  p.parts[1].answer.explanations = filtered; /* known, although a shard is missing */
+  assert_ok(merge_join(p.list, 2, &region, &out));
+  assert_int_equal(out.explanations[0].verdict, VERDICT_FILTERED);
+  region_fini(&region);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -285,6 +308,7 @@ int main(void)
     cmocka_unit_test(the_answer_names_the_generation_and_the_model_of_its_parts),
     cmocka_unit_test(counts_are_summed_and_times_are_the_slowest),
     cmocka_unit_test(an_item_that_was_a_hit_of_its_shard_may_be_outranked),
+    cmocka_unit_test(an_item_that_no_part_has_is_unknown_while_a_shard_is_missing),
   };
 
   seed = dice_seed();

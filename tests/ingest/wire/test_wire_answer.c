@@ -69,6 +69,7 @@ static void explanations_look_like_this(void **state)
     { .key = span_of_str("gimp"), .verdict = VERDICT_HIT, .has_score = true, .score = 0, .rank = 1 },
     { .key = span_of("\xff", 1), .verdict = VERDICT_NO_ITEM },
     { .key = span_of_str("b"), .verdict = VERDICT_OUTRANKED, .has_score = true, .score = -2, .below_last_hit = 0 },
+    { .key = span_of_str("c"), .verdict = VERDICT_UNKNOWN },
   };
   struct answer answer = sample_answer();
   struct span text;
@@ -76,12 +77,13 @@ static void explanations_look_like_this(void **state)
 
   region_reset(&region);
   answer.explanations = explanations;
-  answer.n_explanations = 3;
+  answer.n_explanations = 4;
   assert_int_equal(wire_encode_answer(&answer, WIRE_JSON, &region, &text), ERR_OK);
   assert_non_null(strstr((const char *)text.p,
                          ",\"explanations\":[{\"key\":\"gimp\",\"verdict\":\"HIT\",\"score\":0.0,\"rank\":1},"
                          "{\"key\":{\"base64\":\"/w==\"},\"verdict\":\"NO_ITEM\"},"
-                         "{\"key\":\"b\",\"verdict\":\"OUTRANKED\",\"score\":-2.0,\"below_last_hit\":0.0}]}"));
+                         "{\"key\":\"b\",\"verdict\":\"OUTRANKED\",\"score\":-2.0,\"below_last_hit\":0.0},"
+                         "{\"key\":\"c\",\"verdict\":\"UNKNOWN\"}]}"));
 }
 
 static void error_answers_look_like_this(void **state)
