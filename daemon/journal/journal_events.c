@@ -59,6 +59,7 @@ static const struct journal_event events[] = {
   { "query_denied", "218cc57376844758915820623ce1b588", "Queries may not be read" },
   { "query_group_differs", "209f9c078ca14233b0c7dd9bd6899f8e", "Another program is in the query group" },
   { "query_member_not_kept", "d6f12a030dd04eb9abfd3831e0881c76", "The id in the query group was not written" },
+  { "query_start_not_committed", "41a2d54bf92f476ba3f3ff39c2721e39", "Where the query group begins was not committed" },
   { "query_topic_away", "06d18173427f4cb99e22a6d1906aef97", "The query topic is away" },
   { "query_topic_back", "af866422794249308177c3c211b3f046", "The query topic is back" },
   { "readiness", "87786058569f4341b59fdb7fef760ced", "Readiness has changed" },

@@ -121,7 +121,7 @@ static void drop_reassigned(struct query_thread *t)
   query_intake_drop(&t->intake);
 }
 
-/* Overrides the reader's default, which skips no query. */
+/* Overrides the reader's default, which skips no query. The group keeps the position that it begins at. */
 static const struct kafka_property start_at_latest[] = { { "auto.offset.reset", "latest" } };
 
 static struct kafka_layers reader_layers(const struct query_thread *t)

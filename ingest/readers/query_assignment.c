@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "ingest/kafka/kafka_client.h"
 #include "ingest/readers/query_reader_state.h"
+#include "ingest/readers/query_start.h"
 
 /* How long the queries that were taken may take to be answered before the partitions are given up. */
 enum { DRAIN_MS = 1000 };
@@ -68,6 +69,8 @@ static void take_assignment(struct query_reader *r, rd_kafka_topic_partition_lis
 
   note_allowed(r, partitions->cnt > 0);
   forward_records(r, partitions);
+  if (r->starts_at_end && partitions->cnt > 0)
+    query_start_commit(r->rk, partitions);
   rd_kafka_assign(r->rk, partitions);
   if (!is_away) {
     r->generation += partitions->cnt > 0;

@@ -33,6 +33,7 @@ struct query_reader {
   bool is_awaited;              /* see query_reader_is_awaited() */
   int n_awaited;                /* the partitions that the group waits for */
   int64_t give_up_ns;           /* when they are given up at the latest; 0: they are kept */
+  bool starts_at_end;           /* see query_start.h */
   bool is_closing;
   int64_t wake_due_ns;
   char member[QUERY_MEMBER_MAX + 1];

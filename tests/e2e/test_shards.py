@@ -589,6 +589,15 @@ class Failures(ShardsCase):
         answers = self.check_once(load)
         self.assertEqual({(a[0].parts.answered, a[0].parts.of) for a in answers.values()}, {(2, 2)})
 
+    def test_a_new_shard_that_is_killed_before_its_first_query_skips_none(self):
+        load = self.open("unused", 2, n_merges=1, shard_config={"query": {"start": "latest"}},
+                         merge_config={"merge": {"wait_ms": int(60000 * SLOWNESS)}})
+        self.layout.shards[1].kill()
+        load.more(20)
+        self.layout.shards[1].start()
+        answers = self.check_once(load)
+        self.assertEqual({(a[0].parts.answered, a[0].parts.of) for a in answers.values()}, {(2, 2)})
+
     def test_from_two_shards_to_four(self):
         load = self.open("grow", 2, n_merges=1)
         load.more(30)

@@ -49,7 +49,7 @@ static struct query_record next_record(struct query_reader *r)
   return taken;
 }
 
-static void send_queries(void)
+static void send_queries(int from, int to)
 {
   struct kafka_layers layers = kafka_fixture_layers(&kafka, false);
   struct sender_header header = { "content-type", span_of_str("application/json") };
@@ -57,7 +57,7 @@ static void send_queries(void)
   char value[16];
 
   assert_ok(sender_open(&layers, NULL, NULL, &s));
-  for (int i = 0; i < QUERIES; i++) {
+  for (int i = from; i < to; i++) {
     snprintf(value, sizeof value, "q%d", i);
     struct sender_message message = { .topic = "queries",
                                       .has_key = true,
@@ -191,6 +191,27 @@ static void assert_given_up_queries_are_told(void)
   offset_tracker_close(&others);
 }
 
+/* A new group begins at the end. Its first reader goes before it has read a query. The next one must not skip what was
+ * written meanwhile. */
+static void assert_end_is_kept(void)
+{
+  static const struct kafka_property own[] = { { "auto.offset.reset", "latest" } };
+  struct kafka_layers layers = kafka_fixture_layers_with(&kafka, true, own, 1);
+  struct query_reader *r;
+
+  assert_ok(offset_tracker_open(&tracker));
+  assert_ok(query_reader_open(&layers, "queries", "newest", "", tracker, &r));
+  for (int64_t end_ns = kafka_deadline_ns(); !query_reader_is_assigned(r) && clock_now_ns() < end_ns;)
+    poll_without_taking(r);
+  assert_true(query_reader_is_assigned(r));
+  query_reader_abandon(&r);
+  send_queries(QUERIES, QUERIES + 1);
+  assert_ok(query_reader_open(&layers, "queries", "newest", "", tracker, &r));
+  assert_int_equal(next_record(r).record.offset, QUERIES);
+  query_reader_close(&r);
+  offset_tracker_close(&tracker);
+}
+
 /* A fatal error, as when another member fences this one. It must be reported: otherwise a daemon would be ready and
  * answer nothing. */
 static void assert_fatal_error_is_told(struct query_reader *r)
@@ -218,7 +239,7 @@ static void a_second_reader_continues_at_the_first_query_that_is_not_done(void *
   (void)state;
   kafka_fixture_init(&kafka);
   assert_ok(embedded_broker_create_topic(kafka.broker, "queries", 1));
-  send_queries();
+  send_queries(0, QUERIES);
   assert_reader_stays_without_taking();
   assert_retired_reader_commits_again();
   assert_partitions_wait_for_answers();
@@ -247,6 +268,7 @@ static void a_second_reader_continues_at_the_first_query_that_is_not_done(void *
   assert_fatal_error_is_told(r);
   query_reader_close(&r);
   offset_tracker_close(&tracker);
+  assert_end_is_kept();
   kafka_fixture_fini(&kafka);
 }
 
