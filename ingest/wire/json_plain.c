@@ -4,16 +4,18 @@
 
 #include "base/mem.h"
 
-/* Find the field for values of this kind: of the message, or for elements, of the list. NULL: there is none. */
+/* Find the field for values of this kind: of the message, or for elements, of the list. NULL: there is none. An integer
+ * beyond 64 bits gets the field of integers, which refuses it: as a number it would be rounded unnoticed. */
 static const ProtobufCFieldDescriptor *field_for(const struct json_reader *rd, const ProtobufCMessageDescriptor *type,
                                                  const json_t *json)
 {
+  bool is_integer = json_is_integer(json) || json_scalar_is_large_integer(rd, json);
   bool is_number = json_is_real(json) || json_scalar_is_large(rd, json);
-  ProtobufCType wanted = json_is_boolean(json)   ? PROTOBUF_C_TYPE_BOOL
-                         : json_is_integer(json) ? PROTOBUF_C_TYPE_INT64
-                         : is_number             ? PROTOBUF_C_TYPE_DOUBLE
-                         : json_is_string(json)  ? PROTOBUF_C_TYPE_STRING
-                                                 : PROTOBUF_C_TYPE_MESSAGE;
+  ProtobufCType wanted = json_is_boolean(json)  ? PROTOBUF_C_TYPE_BOOL
+                         : is_integer           ? PROTOBUF_C_TYPE_INT64
+                         : is_number            ? PROTOBUF_C_TYPE_DOUBLE
+                         : json_is_string(json) ? PROTOBUF_C_TYPE_STRING
+                                                : PROTOBUF_C_TYPE_MESSAGE;
 
   for (unsigned i = 0; i < type->n_fields; i++) {
     if (type->fields[i].type == wanted)

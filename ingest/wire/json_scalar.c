@@ -78,6 +78,13 @@ bool json_scalar_is_large(const struct json_reader *rd, const json_t *json)
   return large_of(rd, json) != NULL;
 }
 
+bool json_scalar_is_large_integer(const struct json_reader *rd, const json_t *json)
+{
+  const char *large = large_of(rd, json);
+
+  return large && strspn(large, "-0123456789") == strlen(large);
+}
+
 err_t json_scalar_fail(struct json_reader *rd, const struct json_place *at, const char *expected, const json_t *json)
 {
   FAIL(rd->field_error, "%s: expected %s, not %s", json_scalar_path(rd, at), expected,

@@ -36,6 +36,9 @@ const char *json_scalar_kind(const json_t *json);
 /* Is it a number that was too large for jansson? */
 bool json_scalar_is_large(const struct json_reader *rd, const json_t *json);
 
+/* Is it an integer that was too large for jansson? */
+bool json_scalar_is_large_integer(const struct json_reader *rd, const json_t *json);
+
 /* Fail: at this place, `expected` was expected. */
 err_t json_scalar_fail(struct json_reader *rd, const struct json_place *at, const char *expected, const json_t *json);
 

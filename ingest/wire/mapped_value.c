@@ -143,7 +143,7 @@ static err_t read_text(struct json_reader *rd, const struct json_place *at, cons
 
   if (json_is_integer(json))
     return print_integer(rd, json, out);
-  if (large && strspn(large, "-0123456789") == strlen(large))
+  if (json_scalar_is_large_integer(rd, json))
     return region_copy(rd->region, span_of_str(large), out);
   if (large || !json_is_string(json))
     return json_scalar_fail(rd, at, "text or an integer", json);

@@ -86,6 +86,11 @@ static err_code_t read_item(const char *json, struct item_change *out)
   return wire_decode_item(span_of_str(json), WIRE_JSON, &region, out);
 }
 
+static err_code_t read_query(const char *json, struct query *out)
+{
+  return wire_decode_query(span_of_str(json), WIRE_JSON, &region, out);
+}
+
 static void json_values_are_plain(void **state)
 {
   struct item_change item = { 0 };
@@ -105,19 +110,27 @@ static void json_values_are_plain(void **state)
   assert_true(find(&item, "none")->kind == VALUE_LIST && find(&item, "none")->list.n == 0);
 }
 
-/* Integers beyond 64 bits are numbers, as in a vector. */
-static void large_integers_are_numbers(void **state)
+/* As a double, such an integer would be rounded to another one. Where the field says that it is a number, it is one. */
+static void integers_beyond_64_bits_are_refused(void **state)
 {
   struct item_change item = { 0 };
+  struct query query = { 0 };
 
   (void)state;
-  assert_ok(read_item("{\"attributes\":{\"price\":10000000000000000000,\"cost\":-9223372036854775809,"
-                      "\"one\":{\"number\":10000000000000000000},\"most\":9223372036854775807}}",
+  assert_fails(read_item("{\"attributes\":{\"price\":9223372036854775808}}", &item), ERR_ITEM,
+               "attributes[\"price\"]: 9223372036854775808 is not between -9223372036854775808 and");
+  assert_fails(read_item("{\"attributes\":{\"cost\":[1,-100000000000000000000]}}", &item), ERR_ITEM,
+               "attributes[\"cost\"][1]: expected an integer of at most 64 bits, not -100000000000000000000");
+  assert_fails(read_query("{\"filter\":\"x\",\"parameters\":[1,9223372036854775809]}", &query), ERR_QUERY,
+               "parameters[1]: 9223372036854775809 is not between -9223372036854775808 and 9223372036854775807");
+  assert_fails(read_query("{\"filter\":\"x\",\"parameters\":[[18446744073709551616]]}", &query), ERR_QUERY,
+               "parameters[0][0]: expected an integer of at most 64 bits, not 18446744073709551616");
+  assert_ok(read_item("{\"attributes\":{\"most\":9223372036854775807,\"one\":{\"number\":10000000000000000000},"
+                      "\"price\":1e19}}",
                       &item));
-  assert_true(find(&item, "price")->kind == VALUE_NUMBER && find(&item, "price")->number == 1e19);
-  assert_true(find(&item, "cost")->kind == VALUE_NUMBER && find(&item, "cost")->number == -9223372036854775808.0);
-  assert_true(find(&item, "one")->kind == VALUE_NUMBER && find(&item, "one")->number == 1e19);
   assert_true(find(&item, "most")->kind == VALUE_INTEGER && find(&item, "most")->integer == INT64_MAX);
+  assert_true(find(&item, "one")->kind == VALUE_NUMBER && find(&item, "one")->number == 1e19);
+  assert_true(find(&item, "price")->kind == VALUE_NUMBER && find(&item, "price")->number == 1e19);
 }
 
 /* What protobuf libraries print as JSON is accepted, too. */
@@ -304,11 +317,6 @@ static void attributes_of_large_items_are_kept(void **state)
     assert_value(&back.attributes[i].value, &attributes[i].value);
 }
 
-static err_code_t read_query(const char *json, struct query *out)
-{
-  return wire_decode_query(span_of_str(json), WIRE_JSON, &region, out);
-}
-
 static void queries_have_a_filter_with_parameters(void **state)
 {
   struct query query = { 0 };
@@ -398,7 +406,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(json_values_are_plain, reset),
-    cmocka_unit_test_teardown(large_integers_are_numbers, reset),
+    cmocka_unit_test_teardown(integers_beyond_64_bits_are_refused, reset),
     cmocka_unit_test_teardown(json_values_may_be_objects_of_their_fields, reset),
     cmocka_unit_test_teardown(wrong_attributes_name_their_place, reset),
     cmocka_unit_test_teardown(limits_are_exact, reset),
