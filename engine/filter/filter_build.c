@@ -55,6 +55,7 @@ err_t filter_build_not(struct filter_build *b, const struct filter_node *operand
     *out = &all;
     return ERR_OK;
   case FILTER_NOT:
+    b->n_nodes--;
     *out = operand->operands.v[0];
     return ERR_OK;
   default:
@@ -64,7 +65,7 @@ err_t filter_build_not(struct filter_build *b, const struct filter_node *operand
 
 struct filter_group filter_build_open(const struct filter_build *b, enum filter_kind kind)
 {
-  return (struct filter_group){ kind, b->n_pending, false };
+  return (struct filter_group){ kind, b->n_pending, b->n_nodes, false };
 }
 
 static void push(struct filter_build *b, const struct filter_node *operand)
@@ -78,6 +79,7 @@ void filter_build_add(struct filter_build *b, struct filter_group *group, const 
   enum filter_kind neutral = group->kind == FILTER_AND ? FILTER_ALL : FILTER_NONE;
 
   if (operand->kind == group->kind) {
+    b->n_nodes--; /* its operands become the group's */
     for (size_t i = 0; i < operand->operands.n; i++)
       push(b, operand->operands.v[i]);
   } else if (operand->kind == FILTER_ALL || operand->kind == FILTER_NONE) {
@@ -90,18 +92,20 @@ void filter_build_add(struct filter_build *b, struct filter_group *group, const 
 err_t filter_build_close(struct filter_build *b, const struct filter_group *group, const struct filter_node **out)
 {
   const struct filter_node **operands = b->pending + group->first;
-  size_t n = b->n_pending - group->first;
+  size_t n = b->n_pending - group->first, n_added = n;
   bool is_decided = group->is_decided;
 
   b->n_pending = group->first;
   if (group->kind == FILTER_AND)
     TRY(filter_merge(operands, &n, b->region, &is_decided));
-  bool is_all = (group->kind == FILTER_AND) != is_decided;
-  if (n == 0 || is_decided)
-    *out = is_all ? &all : &none;
-  else if (n == 1)
-    *out = operands[0];
-  else
+  b->n_nodes -= n_added - n; /* merging drops leaves only */
+  if (n > 1 && !is_decided)
     return make_inner(b, group->kind, operands, n, out);
+  if (n == 1 && !is_decided) {
+    *out = operands[0];
+    return ERR_OK;
+  }
+  b->n_nodes = group->n_nodes;
+  *out = (group->kind == FILTER_AND) != is_decided ? &all : &none;
   return ERR_OK;
 }

@@ -11,7 +11,7 @@ struct filter_build {
   struct region *region;
   struct span text; /* the filter, for errors */
   size_t offset;    /* where in it the parser is */
-  size_t n_nodes;
+  size_t n_nodes;   /* that the tree has so far: a node that is folded, flattened or merged no longer counts */
   size_t n_pending;
   const struct filter_node *pending[FILTER_NODES_MAX]; /* operands of the groups that are open */
 };
@@ -20,6 +20,7 @@ struct filter_build {
 struct filter_group {
   enum filter_kind kind;
   size_t first;    /* its first pending operand */
+  size_t n_nodes;  /* of the tree without its operands */
   bool is_decided; /* an operand alone decides it */
 };
 
@@ -35,7 +36,7 @@ err_t filter_build_nothing(const struct filter_node **out);
 /* The node that is true where the operand is false. Errors as above. */
 err_t filter_build_not(struct filter_build *b, const struct filter_node *operand, const struct filter_node **out);
 
-/* Open a group, FILTER_AND or FILTER_OR. */
+/* Open a group, FILTER_AND or FILTER_OR, before its operands are made. */
 struct filter_group filter_build_open(const struct filter_build *b, enum filter_kind kind);
 
 void filter_build_add(struct filter_build *b, struct filter_group *group, const struct filter_node *operand);

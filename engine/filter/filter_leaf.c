@@ -65,10 +65,10 @@ err_t filter_leaf_make(struct filter_build *b, size_t attribute, enum filter_tok
 
   if (op != TOKEN_NOT_EQUAL || values->attribute->type == ATTRIBUTE_BOOL)
     return make_plain(b, attribute, op, values, out);
+  struct filter_group both = filter_build_open(b, FILTER_AND);
   TRY(filter_build_has(b, attribute, &has));
   TRY(make_plain(b, attribute, TOKEN_EQUAL, values, &equal));
   TRY(filter_build_not(b, equal, &other));
-  struct filter_group both = filter_build_open(b, FILTER_AND);
   filter_build_add(b, &both, has);
   filter_build_add(b, &both, other);
   return filter_build_close(b, &both, out);

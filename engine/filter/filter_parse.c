@@ -80,7 +80,8 @@ static err_t parse_operand(struct filter_parser *p, const struct filter_node **o
   }
 }
 
-/* Parse operands that `separator` separates. */
+/* Parse operands that `separator` separates. A single one is returned as it is: if it is a group of this kind in
+ * parentheses, flattening it would only make it anew, at each pair of parentheses. */
 static err_t parse_group(struct filter_parser *p, enum filter_kind kind, enum filter_token_kind separator,
                          err_t (*parse)(struct filter_parser *, const struct filter_node **),
                          const struct filter_node **out)
@@ -89,6 +90,10 @@ static err_t parse_group(struct filter_parser *p, enum filter_kind kind, enum fi
   const struct filter_node *operand;
 
   TRY(parse(p, &operand));
+  if (p->token.kind != separator) {
+    *out = operand;
+    return ERR_OK;
+  }
   filter_build_add(&p->build, &group, operand);
   while (p->token.kind == separator) {
     TRY(filter_parser_advance(p));

@@ -619,6 +619,48 @@ static void nodes_have_a_limit(void **state)
   assert_fails(parse_built(&b, &root), ERR_QUERY, "more than 1024 comparisons");
 }
 
+static size_t n_nodes_of(const struct filter_node *node)
+{
+  size_t n = 1;
+
+  if (node->kind == FILTER_AND || node->kind == FILTER_OR || node->kind == FILTER_NOT) {
+    for (size_t i = 0; i < node->operands.n; i++)
+      n += n_nodes_of(node->operands.v[i]);
+  }
+  return n;
+}
+
+static void nodes_that_the_filter_does_not_have_do_not_count(void **state)
+{
+  static const struct {
+    const char *piece;
+    size_t n, n_nodes; /* how many pieces stand before `adult`, and the nodes of that filter */
+    bool is_most;
+  } cases[] = {
+    { "year != 1 or ", 255, 4 * 255 + 2, true },
+    { "((year != 1)) or ", 255, 4 * 255 + 2, true },
+    { "year != 1 and ", 341, 2 * 341 + 3, true }, /* one has(year) is kept at the end */
+    { "((adult or adult)) or ", 511, 2 * 511 + 2, true },
+    { "((adult and adult)) or ", 340, 3 * 340 + 2, true },
+    { "not not adult or ", 900, 900 + 2, false },
+    { "(year>1 and year<9) or ", 700, 700 + 2, false },
+    { "(year<1 and year>9) or ", 700, 1, false },
+  };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const struct filter_node *root;
+    struct builder b = { 0 };
+    append(&b, cases[i].piece, cases[i].n);
+    append(&b, "adult", 1);
+    assert_ok(parse_built(&b, &root));
+    assert_int_equal(n_nodes_of(root), cases[i].n_nodes);
+    append(&b, cases[i].piece, cases[i].n + 1);
+    append(&b, "adult", 1);
+    assert_int_equal(parse_built(&b, &root), cases[i].is_most ? ERR_QUERY : ERR_OK);
+  }
+}
+
 static void text_and_literals_have_limits(void **state)
 {
   const struct filter_node *root;
@@ -735,6 +777,7 @@ int main(void)
     cmocka_unit_test(nesting_has_a_limit),
     cmocka_unit_test(no_tree_is_deeper_than_the_limit),
     cmocka_unit_test(nodes_have_a_limit),
+    cmocka_unit_test(nodes_that_the_filter_does_not_have_do_not_count),
     cmocka_unit_test(text_and_literals_have_limits),
     cmocka_unit_test(values_and_parameters_have_limits),
     cmocka_unit_test(all_64_parameters_can_be_used),
