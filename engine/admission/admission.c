@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "engine/admission/exclusion.h"
 #include "engine/arena/arena_program.h"
 
@@ -87,6 +88,7 @@ static uint64_t space_words_id(const struct finding *f)
   return UINT64_C(1) << 63 | version << SPACE_NUMBER_BITS | f->space->space->number;
 }
 
+/* Count the keys that a query lists; one that comes twice counts twice. */
 static size_t n_keys_of(const struct query *query)
 {
   return query->n_exclude + (query->seen ? query->seen->n : 0);
@@ -177,8 +179,8 @@ static err_t join_keys(const struct query *query, struct region *region, struct 
   return ERR_OK;
 }
 
-/* Can the excluded keys be looked up late? At least K other items are admitted then, so that the receipt does not
- * depend on how many there are. */
+/* Can the excluded keys be looked up late, if so many are distinct? At least K other items are admitted then, so that
+ * the receipt does not depend on how many there are. */
 static bool can_be_late(const struct finding *f, const struct query *query, const struct admit *admit)
 {
   size_t n = n_keys_of(query);
@@ -186,7 +188,7 @@ static bool can_be_late(const struct finding *f, const struct query *query, cons
   return f->checks_late && n > LATE_MIN && admit->n_admitted > n + query->k;
 }
 
-static err_t exclude_late(const struct finding *f, const struct query *query, struct admit *out)
+static err_t make_late(const struct finding *f, const struct query *query, struct late_keys **out)
 {
   struct late_keys *late;
   struct key_set *listed;
@@ -201,16 +203,46 @@ static err_t exclude_late(const struct finding *f, const struct query *query, st
     TRY(key_set_init(late->keys->hash, query->exclude, query->n_exclude, f->region, listed));
     late->sets[late->n_sets++] = listed;
   }
-  out->late = late;
+  *out = late;
+  return ERR_OK;
+}
+
+/* Find out whether more than LATE_MIN distinct keys are excluded. Only sets that are small by themselves are joined to
+ * see what they have in common. */
+static err_t find_whether_many(const struct finding *f, const struct query *query, const struct late_keys *late,
+                               bool *out)
+{
+  struct span *keys;
+  struct key_set both;
+  size_t n = 0, most = 0;
+
+  for (size_t i = 0; i < late->n_sets; i++) {
+    n += late->sets[i]->n_distinct;
+    most = size_max(most, late->sets[i]->n_distinct);
+  }
+  if (n > LATE_MIN && most <= LATE_MIN) {
+    TRY(join_keys(query, f->region, &keys));
+    TRY(key_set_init(late->keys->hash, keys, n_keys_of(query), f->region, &both));
+    n = both.n_distinct;
+  }
+  *out = n > LATE_MIN;
   return ERR_OK;
 }
 
 static err_t exclude(const struct finding *f, const struct query *query, struct admit *out)
 {
+  struct late_keys *late = NULL;
   struct span *keys;
+  bool has_many = false;
 
-  if (can_be_late(f, query, out))
-    return exclude_late(f, query, out);
+  if (can_be_late(f, query, out)) {
+    TRY(make_late(f, query, &late));
+    TRY(find_whether_many(f, query, late, &has_many));
+  }
+  if (has_many) {
+    out->late = late;
+    return ERR_OK;
+  }
   TRY(join_keys(query, f->region, &keys));
   return exclusion_apply(&f->exclusion, keys, n_keys_of(query), f->region, out);
 }

@@ -47,6 +47,7 @@ static void put(struct key_set *s, uint32_t hash, size_t index)
   }
   s->table[at & s->mask] = (struct key_set_entry){ hash, (uint32_t)index + 1 };
   bits_set(s->filter, hash >> s->filter_shift);
+  s->n_distinct++;
 }
 
 static void put_group(struct key_set *s, size_t first, size_t n)

@@ -23,6 +23,7 @@ struct key_set {
   const struct key_hash *hash;
   const struct span *keys; /* [n], borrowed; a key may be there twice */
   size_t n;
+  size_t n_distinct;
   uint64_t *filter; /* bit h >> filter_shift is set if a key has the hash h */
   unsigned filter_shift;
   struct key_set_entry *table; /* [mask + 1] */

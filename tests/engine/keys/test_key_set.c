@@ -69,14 +69,17 @@ static void a_set_has_just_its_keys(void **state)
 
   (void)state;
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    size_t n_distinct = 0;
     memset(w->is_in, 0, sizeof w->is_in);
     for (size_t k = 0; k < sizes[i]; k++) {
       uint32_t number = (uint32_t)dice_below(&w->dice, k % 2 ? NUMBERS : 100); /* many come twice */
       w->keys[k] = key_of(w, number);
+      n_distinct += !w->is_in[number];
       w->is_in[number] = true;
     }
     region_reset(&w->region);
     assert_ok(key_set_init(&w->hash, w->keys, sizes[i], &w->region, &set));
+    assert_int_equal(set.n_distinct, n_distinct);
     for (uint32_t number = 0; number < NUMBERS; number++)
       assert_int_equal(has(&set, key_of(w, number)), w->is_in[number]);
   }

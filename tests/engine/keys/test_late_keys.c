@@ -189,10 +189,50 @@ static void answers_are_those_without_the_excluded_items(void **state)
   close_world(w);
 }
 
+/* Search without the first n_distinct items. Each comes again and again in a list of n keys, of which the query names
+ * n_exclude, and the user has seen the rest. Returns whether the answer says how many items are admitted. */
+static bool says_admitted(struct world *w, size_t n_distinct, size_t n, size_t n_exclude)
+{
+  struct query query = query_of(w, &subjects[SUBJECTS - 1], "exact", 10);
+  struct key_set seen;
+  struct answer answer;
+
+  region_reset(&w->region);
+  for (size_t i = 0; i < n; i++) {
+    uint32_t number = (uint32_t)(i % n_distinct);
+    assert_ok(region_copy(&w->region, span_of(&number, sizeof number), &w->keys[i]));
+  }
+  assert_ok(key_set_init(engine_key_hash(w->engine), w->keys + n_exclude, n - n_exclude, &w->region, &seen));
+  query.exclude = w->keys;
+  query.n_exclude = n_exclude;
+  query.seen = n > n_exclude ? &seen : NULL;
+  fixture_search(w->engine, w->searcher, &query, 1, &answer);
+  if (answer.counts.has_admitted)
+    assert_int_equal(answer.counts.admitted, VECTOR_ITEMS - n_distinct);
+  return answer.counts.has_admitted;
+}
+
+static void keys_that_come_again_count_once(void **state)
+{
+  static const size_t n_excluded[] = { 0, 1, 200, 300, 400, 600 };
+  struct world *w = open_world();
+
+  (void)state;
+  dice_fill(&w->dice, w->vector, DIM, 1.0f);
+  for (size_t i = 0; i < sizeof n_excluded / sizeof n_excluded[0]; i++) {
+    assert_true(says_admitted(w, 256, 600, n_excluded[i]));
+    assert_false(says_admitted(w, 257, 600, n_excluded[i]));
+  }
+  assert_true(says_admitted(w, 256, 256, 128));
+  assert_false(says_admitted(w, 257, 257, 128));
+  close_world(w);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(answers_are_those_without_the_excluded_items),
+    cmocka_unit_test(keys_that_come_again_count_once),
   };
 
   seed = dice_seed();
