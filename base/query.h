@@ -3,6 +3,7 @@
 #ifndef BASE_QUERY_H
 #define BASE_QUERY_H
 
+#include "base/err.h"
 #include "base/item.h"
 
 /* A search method: a name and up to two numbers, such as "average(4000)". */
@@ -65,6 +66,9 @@ struct query {
   int64_t deadline_unix_ms;
   struct span reply_topic; /* at most TOPIC_NAME_MAX bytes; empty: the configured topic */
 };
+
+/* Verify the number of values of all parameters [n] together. Returns ERR_QUERY with that number. Thread: any. */
+err_t query_verify_parameters(const struct value *parameters, size_t n);
 
 struct hit {
   struct span key;

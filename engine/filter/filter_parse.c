@@ -123,6 +123,7 @@ static err_t verify_input(const struct filter_parser *p)
     FAIL(ERR_QUERY, "filter: %zu bytes are more than the limit of %d", text.n, QUERY_FILTER_MAX);
   if (p->n_parameters > QUERY_PARAMETERS_MAX)
     FAIL(ERR_QUERY, "filter: %zu parameters are more than the limit of %d", p->n_parameters, QUERY_PARAMETERS_MAX);
+  TRY(query_verify_parameters(p->parameters, p->n_parameters));
   good = utf8_prefix(text);
   if (good < text.n)
     FILTER_FAIL(text, good, "%s", text.p[good] == 0 ? "a zero byte" : "bytes that are not UTF-8");

@@ -108,7 +108,6 @@ static err_t read_seen(const Sluice__V1__Query *query, struct region *r, struct 
 static err_t read_parameters(const Sluice__V1__Query *query, struct region *r, struct query *out)
 {
   struct value *values;
-  size_t n_values = 0;
 
   TRY(region_array(r, query->n_parameters, sizeof *values, &values));
   for (size_t i = 0; i < query->n_parameters; i++) {
@@ -116,10 +115,8 @@ static err_t read_parameters(const Sluice__V1__Query *query, struct region *r, s
     if (err == ERR_QUERY)
       FAIL(ERR_QUERY, "parameters[%zu]: %s", i, err_message());
     TRY(err);
-    n_values += values[i].kind == VALUE_LIST ? values[i].list.n : 1;
   }
-  if (n_values > QUERY_PARAMETER_VALUES_MAX)
-    FAIL(ERR_QUERY, "parameters: %zu values, at most %d", n_values, QUERY_PARAMETER_VALUES_MAX);
+  TRY(query_verify_parameters(values, query->n_parameters));
   out->parameters = values;
   out->n_parameters = query->n_parameters;
   return ERR_OK;

@@ -588,6 +588,8 @@ class Filters(Case):
                 (["--attribute", "a:bool", "--attribute", "a:time"], 2, '"a" is given twice'),
                 (["--filter", "price << 3", *with_types], 1, "filter: at character 8"),
                 (["--filter", "price < $1", *with_types], 1, "$1 has no value"),
+                (["--filter", "price in $1", "--parameters", json.dumps([[1] * 10001]), *with_types], 1,
+                 "parameters: 10001 values, at most 10000"),
                 (["--filter", "price < $1", "--parameters", "[1", *with_types], 2, "--parameters: not JSON"),
                 (["--filter", "price < $1", "--parameters", "{}", *with_types], 2, "--parameters: expected a list"),
                 (["--filter", "price < 3", "--attributes", self.folder / "absent", *self.types], 1, "absent cannot be"),

@@ -688,13 +688,16 @@ static void text_and_literals_have_limits(void **state)
 
 static void values_and_parameters_have_limits(void **state)
 {
-  static struct value many[QUERY_PARAMETER_VALUES_MAX], parameters[QUERY_PARAMETERS_MAX + 1];
+  static struct value many[QUERY_PARAMETER_VALUES_MAX + 1], parameters[QUERY_PARAMETERS_MAX + 1];
   const struct filter_node *root;
 
   (void)state;
-  for (size_t i = 0; i < QUERY_PARAMETER_VALUES_MAX; i++)
+  for (size_t i = 0; i <= QUERY_PARAMETER_VALUES_MAX; i++)
     many[i] = (struct value){ VALUE_INTEGER, .integer = (int64_t)(i * 7919 % 10007) };
   parameters[0] = (struct value)LIST(many);
+  assert_fails(parse(span_of_str("year in $1"), parameters, 1, &root), ERR_QUERY,
+               "parameters: 10001 values, at most 10000");
+  parameters[0].list.n = QUERY_PARAMETER_VALUES_MAX;
   region_reset(&region);
   assert_ok(parse(span_of_str("year in $1 or price in $1"), parameters, 1, &root));
   assert_int_equal(root->operands.v[1]->number_values.n, QUERY_PARAMETER_VALUES_MAX);
