@@ -84,20 +84,20 @@ enum {
   DOT_I8_SUM_MAX = 16777215, /* (2^31 - 1) / 128, rounded down: limit of the sum of |number| of a query */
 };
 
-/* Per-item inputs of sketch_bounds(). */
+/* Per-item inputs of sketch_bounds(), in the symbols of engine/vector/sketch.h and the proof in sketch.c. */
 struct sketch_items {
-  const float *scales;
-  const float *errors;
-  const float *tails; /* NULL: none */
+  const float *scales; /* s: what a step of the item's bytes is worth */
+  const float *errors; /* E: the norm of what its bytes have lost */
+  const float *tails;  /* the size of the part that its vector omits; NULL: none */
 };
 
 /* Per-query inputs of sketch_bounds(). */
 struct sketch_weights {
-  float unit;
-  float error;
-  float scale;
-  float tail;
-  float floor;
+  float unit;  /* t: what a step of the query's numbers is worth */
+  float error; /* Q: what an item's E is multiplied by */
+  float scale; /* D: what an item's s is multiplied by */
+  float tail;  /* T: what an item's tail is multiplied by */
+  float floor; /* of every slack: keeps it above the rounding of tiny numbers */
 };
 
 /* An item that reached a list's threshold. */
@@ -125,8 +125,8 @@ struct sketch_rows {
 struct pq_piece {
   const uint8_t *codes; /* [n_tables][stride]: n of each row are used, and PQ_FILTER_PAD more bytes must be readable */
   uint32_t stride;
-  uint8_t n; /* at least 1 */
-  uint8_t base;
+  uint8_t n;    /* at least 1 */
+  uint8_t base; /* the level that its items have by the splits of their cell */
 };
 
 struct kernels {

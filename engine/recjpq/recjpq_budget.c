@@ -27,7 +27,7 @@ static size_t cost_of_scan(const struct recjpq_search *s, const struct search_ba
   size_t per_cell = rule->slots_per_cell == RECJPQ_BY_KERNELS ? s->kernels->pq_slots_per_cell : rule->slots_per_cell;
 
   if (per_cell == 0)
-    return SIZE_MAX / 4;
+    return SIZE_MAX / 4; /* twice this can be counted, too */
   size_t n =
       n_slots_scanned(&s->result->admit, batch->n_slots) / (per_cell + SLOTS_PER_ITEM * batch->n_items / n_cells);
   return n - size_min(n / 2, CELLS_PER_HIT * s->result->topk.k);

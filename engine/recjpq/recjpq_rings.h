@@ -33,7 +33,7 @@ int recjpq_rings_left(const struct recjpq_rings *r, int limit);
 /* Return the pair whose next ring has the fewest cells: it comes next. */
 struct recjpq_ring_pair *recjpq_rings_cheapest(const struct recjpq_rings *r);
 
-/* The level at which the next ring of a pair ends, if `left` levels are left. */
+/* The level at which the next ring of a pair ends, if `left` levels are left: at most PQ_SUBITEMS - 1. */
 int recjpq_rings_end(const struct recjpq_ring_pair *p, int left);
 
 /* All cells of the pair below this level have been visited. */

@@ -101,7 +101,7 @@ void recjpq_visits_finish(struct recjpq_visits *v)
 {
   while (v->n_visited < v->n_begun)
     visit_oldest(v);
-  swap_groups(v);
+  swap_groups(v); /* the pieces that were being prefetched; the others are due then */
   swap_groups(v);
 }
 
