@@ -2,7 +2,6 @@
 /* sluiced, the daemon: it starts and stops the service, reacts to signals, and talks to the service manager. service.c
  * opens and closes the daemon's parts. */
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -44,16 +43,6 @@ static void notify(struct service *s, bool *was_ready)
   } else {
     sd_notifyf(0, "STATUS=%s\n%s", line, *was_ready ? "WATCHDOG=1" : "EXTEND_TIMEOUT_USEC=30000000\nWATCHDOG=1");
   }
-}
-
-/* Reload, and tell the service manager when the reload begins and ends: it may wait for that. */
-static void reload_and_notify(struct reload *r, bool was_ready)
-{
-  if (was_ready)
-    sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, clock_now_ns() / CLOCK_NS_PER_US);
-  reload(r);
-  if (was_ready)
-    sd_notify(0, "READY=1");
 }
 
 /* Run until a signal asks to stop, or a thread fails. */

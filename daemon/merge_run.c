@@ -13,19 +13,21 @@
 #include "base/log.h"
 #include "base/log_limit.h"
 #include "daemon/exit_status.h"
+#include "daemon/liveness.h"
 #include "daemon/merge/merge_service.h"
 #include "daemon/reload.h"
 #include "daemon/signals.h"
+#include "daemon/stop.h"
 
-enum { STEP_MS = 20, NOTIFY_EVERY_MS = 1000, STALL_LIMIT_S = 120, STOP_LIMIT_S = 20 };
+enum { STEP_MS = 20, NOTIFY_EVERY_MS = 1000 };
 
-static void notify(struct merge_service *s, bool *was_ready)
+static void notify(struct merge_service *s, struct liveness *l, bool *was_ready)
 {
   char line[256];
   bool is_ready = status_not_ready(&s->status) == NULL;
 
   merge_service_line(s, line, sizeof line);
-  if (pulses_find_stalled(&s->alarm.pulses, STALL_LIMIT_S * CLOCK_NS_PER_S))
+  if (!liveness_is_given(l, &s->alarm.pulses))
     sd_notifyf(0, "STATUS=%s", line);
   else
     sd_notifyf(0, "STATUS=%s\n%s", line,
@@ -38,6 +40,7 @@ static void notify(struct merge_service *s, bool *was_ready)
 static err_t serve(struct merge_service *s, struct reload *r, int signals)
 {
   struct pollfd fds[] = { { .fd = signals, .events = POLLIN }, { .fd = s->alarm.fd, .events = POLLIN } };
+  struct liveness liveness = { 0 };
   bool was_ready = false;
   int64_t notify_due_ns = 0;
 
@@ -47,15 +50,16 @@ static err_t serve(struct merge_service *s, struct reload *r, int signals)
     if (fds[1].revents)
       return alarm_failure(&s->alarm);
     if (fds[0].revents && signals_next(signals) == SIGHUP) {
-      reload(r);
+      reload_and_notify(r, was_ready);
     } else if (fds[0].revents) {
       log_info("stopping", "note=\"queries that wait for parts are left to other merges\"");
       sd_notify(0, "STOPPING=1");
       return ERR_OK;
     }
     merge_service_step(s);
+    TRY(liveness_check_clock(&liveness));
     if (clock_now_ns() >= notify_due_ns) {
-      notify(s, &was_ready);
+      notify(s, &liveness, &was_ready);
       log_write_repeats(clock_now_ns());
       notify_due_ns = clock_now_ns() + NOTIFY_EVERY_MS * CLOCK_NS_PER_MS;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pulses show main which threads make progress. A thread beats its pulse in each turn of its loop, in long steps, and
  * while it waits for a broker. Long work in the engine beats it through progress_note(). If a pulse does not beat for
- * long, main stops feeding the watchdog of the service manager (service_is_alive()).
+ * long, main stops feeding the watchdog of the service manager (liveness.h).
  */
 #ifndef DAEMON_PULSE_H
 #define DAEMON_PULSE_H

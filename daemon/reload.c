@@ -3,9 +3,12 @@
  * differences. */
 #include "daemon/reload.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <systemd/sd-daemon.h>
 
+#include "base/clock.h"
 #include "daemon/certificates.h"
 #include "daemon/check.h"
 #include "daemon/credentials.h"
@@ -151,4 +154,13 @@ void reload_init(struct config *running, struct reload *out)
 void reload_fini(struct reload *r)
 {
   config_close(&r->latest);
+}
+
+void reload_and_notify(struct reload *r, bool was_ready)
+{
+  if (was_ready)
+    sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, clock_now_ns() / CLOCK_NS_PER_US);
+  reload(r);
+  if (was_ready)
+    sd_notify(0, "READY=1");
 }

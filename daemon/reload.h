@@ -22,4 +22,8 @@ void reload_fini(struct reload *r);
  * needs a restart. If the file has problems, nothing changes, and an event is logged for each. */
 void reload(struct reload *r);
 
+/* The same, and tell the service manager when it begins and ends: it may wait for that. Before the daemon was ready,
+ * the service manager is told nothing. */
+void reload_and_notify(struct reload *r, bool was_ready);
+
 #endif

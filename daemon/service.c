@@ -16,16 +16,9 @@
 #include "engine/backend/cuda_module.h"
 #include "ingest/kafka/kafka_closing.h"
 #include "ingest/kafka/kafka_trouble.h"
-#include "ingest/kafka/kafka_waits.h"
 
 /* How long a stop waits for the delivery of pending replies, and then for Kafka clients to close. */
 enum { DELIVERY_TIMEOUT_S = 9, CLIENTS_TIMEOUT_S = 5, CLIENTS_STEP_MS = 100 };
-
-/* How long a thread may make no progress. librdkafka waits 60 s for a broker that hangs (socket.timeout.ms). */
-enum { STALL_LIMIT_S = 120 };
-
-/* The largest step back of the wall clock that we tolerate if librdkafka waits by that clock. */
-enum { CLOCK_STEP_MS_MAX = 10000 };
 
 /* All shards must send the parts of a query to the same partition. */
 static const struct kafka_property one_partitioner[] = { { "partitioner", "consistent_random" } };
@@ -237,20 +230,6 @@ static void set_not_ready(struct service *s, const char *reason)
   atomic_store(&s->status.not_ready, reason);
 }
 
-/* Log steps of the wall clock. Our waits do not depend on it, and usually librdkafka's do not either
- * (ingest/kafka/kafka_waits.h). If they do, a large step back would freeze librdkafka, and only a restart helps. */
-static err_t check_clock(struct service *s)
-{
-  int64_t by_ms = clock_watch_step(&s->clock);
-  bool is_steady = kafka_waits_are_steady();
-
-  if (by_ms)
-    log_warn("clock_stepped", "by_ms=%" PRId64 " waits=%s", by_ms, is_steady ? "steady" : "wall");
-  if (by_ms < -CLOCK_STEP_MS_MAX && !is_steady)
-    FAIL(ERR_SYSTEM, "the clock went back by %" PRId64 " ms, and this librdkafka waits by the wall clock", -by_ms);
-  return ERR_OK;
-}
-
 /* If the certificate of the consumer cannot be used now, the next step tries again. */
 static err_t start_queries(struct service *s)
 {
@@ -263,7 +242,7 @@ static err_t start_queries(struct service *s)
 
 err_t service_step(struct service *s)
 {
-  TRY(check_clock(s));
+  TRY(liveness_check_clock(&s->liveness));
   catalogue_bring_forward(s->catalogue);
   if (!s->has_started_queries && may_start_queries(s))
     TRY(start_queries(s));
@@ -274,15 +253,7 @@ err_t service_step(struct service *s)
 
 bool service_is_alive(struct service *s)
 {
-  const char *stalled = pulses_find_stalled(&s->alarm.pulses, STALL_LIMIT_S * CLOCK_NS_PER_S);
-
-  if (stalled && !s->stalled)
-    log_error("thread_still", "thread=%s note=\"no progress for more than %d s: the watchdog is not fed\"", stalled,
-              STALL_LIMIT_S);
-  if (!stalled && s->stalled)
-    log_info("thread_goes_on", "thread=%s", s->stalled);
-  s->stalled = stalled;
-  return !stalled;
+  return liveness_is_given(&s->liveness, &s->alarm.pulses);
 }
 
 /* Wait until all Kafka clients are closed. They close in parallel. Returns false if some were left behind. */

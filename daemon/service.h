@@ -6,10 +6,10 @@
 
 #include <pthread.h>
 
-#include "base/clock.h"
 #include "daemon/canary/canary.h"
 #include "daemon/http/http.h"
 #include "daemon/http/status.h"
+#include "daemon/liveness.h"
 #include "daemon/queries/query_thread.h"
 
 struct service {
@@ -27,8 +27,7 @@ struct service {
   struct http *http;
   struct status status;
   bool has_started_queries;
-  struct clock_watch clock;
-  const char *stalled;     /* name of a thread that makes no progress; NULL: none */
+  struct liveness liveness;
   _Atomic bool is_hurried; /* a stop must no longer wait for Kafka */
   pthread_mutex_t lock;    /* guards `delivery` for service_hurry() */
 };
