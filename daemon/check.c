@@ -26,6 +26,8 @@ static err_code_t note_engine(void *context, err_code_t err, enum engine_fault f
 
   if (err == ERR_MEMORY)
     return err;
+  if (fault == ENGINE_FAULT_LIFETIMES) /* config_read() has reported it, with the line of the setting */
+    return ERR_OK;
   return note(c, engine_setup_blame(c->config, err, fault, space));
 }
 

@@ -87,6 +87,13 @@ class CheckConfig(unittest.TestCase):
         self.assertEqual(1, len(found), found)
         self.assertRegex(found[0], r"^:5: spaces\.absent: .*absent\.safetensors")
 
+    def test_a_lifetime_that_is_no_attribute_is_told_once(self):
+        found = self.check("embedded_broker: {enabled: true}\nstore: {path: STORE}\nspaces: {books: {model: BOOKS}}\n"
+                           "attributes: {price: number}\ncatalogue:\n  not_before: nope\n  expires: price\n")
+        self.assertEqual(2, len(found), found)
+        self.assertRegex(found[0], r'^:6: catalogue\.not_before: there is no attribute "nope"')
+        self.assertRegex(found[1], r"^:7: catalogue\.expires: the attribute price has the type number")
+
     def test_all_problems_are_told_in_one_run(self):
         found = self.check("embedded_broker: {enabled: true}\n"
                            "store: {path: STORE/below/it}\n"
