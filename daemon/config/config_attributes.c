@@ -11,6 +11,7 @@
 
 enum { TYPES_BYTES = 128 };
 
+/* An abbreviation, such as "int", means the type that begins with it, although another one may have fewer edits. */
 static const char *nearest_type(const char *text)
 {
   size_t best = SIZE_MAX;
@@ -18,7 +19,8 @@ static const char *nearest_type(const char *text)
 
   for (int i = 0; i < N_ATTRIBUTE_TYPES; i++) {
     const char *name = attribute_type_name((enum attribute_type)i);
-    size_t distance = edit_distance(name, text);
+    bool is_abbreviated = *text && strncmp(name, text, strlen(text)) == 0;
+    size_t distance = is_abbreviated ? 0 : edit_distance(name, text);
     if (distance < best) {
       best = distance;
       nearest = name;

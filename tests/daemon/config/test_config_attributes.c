@@ -69,6 +69,7 @@ static void mistakes_name_their_line_and_the_remedy(void **state)
   assert_refused("attributes:\n  price: numbre\n", 2,
                  "attributes.price: there is no type \"numbre\"; the nearest is number, of bool, keyword, keywords, "
                  "integer, number, time");
+  assert_refused("attributes:\n  year: int\n", 2, "there is no type \"int\"; the nearest is integer, of ");
   assert_refused("attributes:\n  price: float\n", 2, "there is no type \"float\"");
   assert_refused("attributes:\n  a: bool\n  in stock: bool\n", 3,
                  "attributes.\"in stock\": the name of an attribute is a letter or _, then letters, digits and _");
