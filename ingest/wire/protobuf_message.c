@@ -87,13 +87,16 @@ static bool has_zero(struct span text)
 /* The verifier's place in the message: a linked list on the stack. It is printed only for an error. */
 struct place {
   const struct place *up;
-  const char *name;
+  const ProtobufCFieldDescriptor *field;
+  size_t count; /* how often the field has occurred; 0: the place is all of it */
 };
 
-static size_t print_path(const struct place *at, const char *name, char *out, size_t size)
+static size_t print_path(const struct place *at, char *out, size_t size)
 {
-  size_t n = at ? print_path(at->up, at->name, out, size) : 0;
-  int more = snprintf(out + n, size - n, "%s%s", n ? "." : "", name);
+  size_t n = at->up ? print_path(at->up, out, size) : 0;
+  bool is_element = at->count > 0 && at->field->label == PROTOBUF_C_LABEL_REPEATED && !message_field_is_map(at->field);
+  int more = is_element ? snprintf(out + n, size - n, "%s%s[%zu]", n ? "." : "", at->field->name, at->count - 1)
+                        : snprintf(out + n, size - n, "%s%s", n ? "." : "", at->field->name);
 
   n += more > 0 ? (size_t)more : 0;
   return n < size ? n : size - 1;
@@ -104,29 +107,25 @@ struct verifier {
   err_code_t field_error;
 };
 
-static err_t fail_field(const struct verifier *v, const struct place *at, const ProtobufCFieldDescriptor *field,
-                        const char *reason)
+static err_t fail_field(const struct verifier *v, const struct place *at, const char *reason)
 {
   char path[PATH_BYTES];
 
-  print_path(at, field->name, path, sizeof path);
+  print_path(at, path, sizeof path);
   FAIL(v->field_error, "%s: %s", path, reason);
 }
 
-/* Verify one length-delimited field.
- *
- * count  how often this field has occurred, including this time
- */
-static err_t verify_content(const struct verifier *v, const struct place *at, const ProtobufCFieldDescriptor *field,
-                            struct span content, size_t count)
+/* Verify one length-delimited field. */
+static err_t verify_content(const struct verifier *v, const struct place *at, struct span content)
 {
+  const ProtobufCFieldDescriptor *field = at->field;
   bool is_number = field->type != PROTOBUF_C_TYPE_STRING && field->type != PROTOBUF_C_TYPE_BYTES &&
                    field->type != PROTOBUF_C_TYPE_MESSAGE;
 
-  if (field->label != PROTOBUF_C_LABEL_REPEATED && count > 1 && !is_number)
-    return fail_field(v, at, field, "it occurs twice");
+  if (field->label != PROTOBUF_C_LABEL_REPEATED && at->count > 1 && !is_number)
+    return fail_field(v, at, "it occurs twice");
   if (field->type == PROTOBUF_C_TYPE_STRING && has_zero(content))
-    return fail_field(v, at, field, "text with a zero character");
+    return fail_field(v, at, "text with a zero character");
   return ERR_OK;
 }
 
@@ -140,7 +139,7 @@ static err_t verify_counts(const struct verifier *v, const struct place *at, con
     if (counts[i] <= most)
       continue;
     snprintf(reason, sizeof reason, "%zu elements, at most %zu", counts[i], most);
-    return fail_field(v, at, &type->fields[i], reason);
+    return fail_field(v, &(struct place){ .up = at, .field = &type->fields[i] }, reason);
   }
   return ERR_OK;
 }
@@ -162,9 +161,10 @@ static err_t verify_message(const struct verifier *v, const struct place *at, st
     const ProtobufCFieldDescriptor *field = find_field(type, &taken);
     if (!field || err != ERR_OK)
       continue;
-    err = verify_content(v, at, field, taken.content, ++counts[field - type->fields]);
+    struct place child = { .up = at, .field = field, .count = ++counts[field - type->fields] };
+    err = verify_content(v, &child, taken.content);
     if (err == ERR_OK && field->type == PROTOBUF_C_TYPE_MESSAGE)
-      err = verify_message(v, &(struct place){ at, field->name }, taken.content, field->descriptor);
+      err = verify_message(v, &child, taken.content, field->descriptor);
     if (err == ERR_WIRE)
       return err;
   }

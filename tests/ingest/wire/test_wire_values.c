@@ -219,7 +219,7 @@ static void protobuf_attributes_are_checked_too(void **state)
   assert_fails(wire_decode_item(span_of("\x12\x08\x0a\x01t\x12\x03\x22\x01\xff", 10), WIRE_PROTOBUF, &region, &item),
                ERR_ITEM, "attributes[\"t\"]: expected UTF-8");
   assert_fails(wire_decode_item(span_of("\x12\x08\x0a\x01t\x12\x03\x22\x01\x00", 10), WIRE_PROTOBUF, &region, &item),
-               ERR_ITEM, "text with a zero character");
+               ERR_ITEM, "attributes.value.text: text with a zero character");
   assert_ok(wire_decode_item(span_of("\x12\x03\x0a\x01t", 5), WIRE_PROTOBUF, &region, &item));
   assert_int_equal(find(&item, "t")->kind, VALUE_NULL);
 }
@@ -355,6 +355,11 @@ static void wrong_parameters_name_their_place(void **state)
   assert_fails(wire_decode_query(span_of("\x6a\x01x\x72\x09\x19\x00\x00\x00\x00\x00\x00\xf0\x7f", 14), WIRE_PROTOBUF,
                                  &region, &query),
                ERR_QUERY, "parameters[0]: expected a finite number, not inf");
+  assert_fails(wire_decode_query(span_of("\x6a\x01x\x72\x00\x72\x03\x22\x01\x00", 10), WIRE_PROTOBUF, &region, &query),
+               ERR_QUERY, "parameters[1].text: text with a zero character");
+  assert_fails(wire_decode_query(span_of("\x6a\x01x\x72\x08\x2a\x06\x22\x01y\x22\x01\x00", 13), WIRE_PROTOBUF,
+                                 &region, &query),
+               ERR_QUERY, "parameters[0].list.texts[1]: text with a zero character");
   for (int i = 0; i < QUERY_PARAMETER_VALUES_MAX; i++)
     at += snprintf(json + at, sizeof json - (size_t)at, "%s%d", i ? "," : "", i);
   snprintf(json + at, sizeof json - (size_t)at, "]]}");
