@@ -73,13 +73,11 @@ static err_t put_positions(const struct batch *b, MDB_txn *txn)
   struct store *s = b->store;
 
   for (size_t i = 0; i < b->n_positions; i++) {
-    struct store_position position = b->positions[i];
-    position.committed_unix_ms = b->now_unix_ms;
-    if (is_held_back(s, position.at.partition))
+    int32_t partition = b->positions[i].at.partition;
+    if (is_held_back(s, partition))
       continue;
-    TRY(positions_advance(&s->draft.positions, &position));
-    TRY(positions_put(s->env, txn, store_current(s)->tables.positions,
-                      positions_find(&s->draft.positions, position.at.partition)));
+    TRY(positions_advance(&s->draft.positions, &b->positions[i]));
+    TRY(positions_put(s->env, txn, store_current(s)->tables.positions, positions_find(&s->draft.positions, partition)));
   }
   return ERR_OK;
 }

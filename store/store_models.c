@@ -20,7 +20,7 @@ struct row {
   int64_t last_offset;
   uint64_t last_digest;
   int64_t last_timestamp_ms;
-  int64_t committed_unix_ms;
+  int64_t complete_unix_ms;
 };
 
 static_assert(sizeof(struct row) == 48 && (int)STORE_MODEL_VALUE_MAX == (int)META_VALUE_MAX, "the stored forms fit");
@@ -55,7 +55,7 @@ static err_t put_position(struct store *s, MDB_txn *txn, const struct store_posi
     .last_offset = position->last_offset,
     .last_digest = position->last_digest,
     .last_timestamp_ms = position->last_timestamp_ms,
-    .committed_unix_ms = s->clock_unix_ms(),
+    .complete_unix_ms = position->complete_unix_ms,
   };
 
   return meta_put_bytes(s->env, txn, s->meta_table, position_name, span_of(&row, sizeof row));
@@ -106,7 +106,7 @@ static err_t get_position(struct get *g, MDB_txn *txn)
     .last_offset = row.last_offset,
     .last_digest = row.last_digest,
     .last_timestamp_ms = row.last_timestamp_ms,
-    .committed_unix_ms = row.committed_unix_ms,
+    .complete_unix_ms = row.complete_unix_ms,
   };
   return ERR_OK;
 }

@@ -13,8 +13,8 @@ struct store_position {
   int64_t last_offset;       /* offset of the last applied record, -1 if there is none */
   uint64_t last_digest;      /* digest of that record, computed by the caller */
   int64_t last_timestamp_ms; /* timestamp of that record */
-  int64_t committed_unix_ms; /* when store_apply() last committed a position of this partition; set by the store. 0: the
-                              * row was written by a version that kept no time */
+  int64_t complete_unix_ms;  /* all records that the partition had at this time have been read, or else reading began at
+                              * this time; 0: unknown */
 };
 
 #endif

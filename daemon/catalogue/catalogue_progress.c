@@ -13,6 +13,9 @@ enum { ROOM_PERCENT = 1 };
 
 enum { TIDY_ROWS = 10000, TIDY_RETRY_S = 10 };
 
+/* After a broker was away, the time that was stored with a position counts, and that may be ten minutes old. */
+enum { SLOW_READING_S = 15 * 60 };
+
 /* Load the store's new items into the engine. A failure is not retried, because records of the new topic would be
  * applied to the former items in between. It ends the daemon, and the restart loads the store. */
 static err_t replace_items(struct catalogue *c)
@@ -115,8 +118,24 @@ static err_t check_room(struct catalogue *c)
   return catalogue_connect(c);
 }
 
+/* Did reading take so long that the broker may have removed tombstones before they were read? Reading all again would
+ * take as long, so this is only said. */
+static void note_slow_reading(struct catalogue *c)
+{
+  int64_t read_ns = c->topic.positions.longest_read_ns, kept_ns = c->topic.tombstone_retention_ns;
+
+  c->topic.positions.longest_read_ns = 0;
+  if (kept_ns == 0 || read_ns <= kept_ns || read_ns < SLOW_READING_S * CLOCK_NS_PER_S)
+    return;
+  log_warn("catalogue_read_slowly",
+           "read_s=%" PRId64 " kept_s=%" PRId64 " note=\"tombstones may have been removed before they were read\" "
+           "remedy=\"let the topic keep them for longer (delete.retention.ms), then fill an empty store\"",
+           read_ns / CLOCK_NS_PER_S, kept_ns / CLOCK_NS_PER_S);
+}
+
 err_t catalogue_note_progress(struct catalogue *c)
 {
+  note_slow_reading(c);
   TRY(check_end(c));
   TRY(check_partitions(c));
   TRY(tidy(c));

@@ -23,7 +23,7 @@ struct report_partition {
   int64_t committed_end;   /* end offset of the records that no open transaction holds back; -1: not known yet */
   int64_t behind_since_ns; /* age of the oldest record that is not applied, at most; 0: there is none */
   int64_t at_end_ns;       /* when all its records were last known to be applied; 0: never since the start */
-  int64_t stored_ns;       /* when its position was stored before the start; 0: unknown */
+  int64_t complete_ns;     /* all that it had then was applied before the start; 0: unknown */
   bool is_foreign;         /* another shard reads it: nothing else here has a meaning */
   bool is_logged;          /* an event has said that records are held back */
 };

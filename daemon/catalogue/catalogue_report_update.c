@@ -65,6 +65,7 @@ static void report_partition(struct catalogue *c, int32_t partition, struct repo
     return;
   row->next = at->position.at.next;
   int64_t fetched_end = topic_reader_log_end(c->topic.reader, partition);
+  topic_positions_note_log_end(&c->topic.positions, partition, fetched_end);
   row->end = fetched_end > at->end_at_start ? fetched_end : at->end_at_start;
   row->committed_end = at->is_at_end ? row->next : -1;
   if (row->end <= row->next && fetched_end >= 0) /* end_at_start does not count records of open transactions */
@@ -80,7 +81,7 @@ static void report_stored(const struct catalogue *c, const struct store_position
 
   row->next = position->at.next;
   row->end = row->committed_end = -1;
-  row->stored_ns = time_of(c, position->committed_unix_ms, now);
+  row->complete_ns = time_of(c, position->complete_unix_ms, now);
 }
 
 err_t catalogue_report_away(struct catalogue *c)

@@ -159,16 +159,14 @@ static bool has_long_gap(const struct catalogue_topic *t)
          gap_ns > GAP_MIN_S * CLOCK_NS_PER_S;
 }
 
-/* Return for how long the partition was not read. After a start, this is computed from the time stored with the
- * position. Later, it is computed from the time of the last read, because the process may have been suspended, or
- * without broker or disk. */
+/* Return for how long some of the partition's records may not have been read. A daemon that lagged behind when it was
+ * stopped has been missing records since before. Later, it counts only if the process was suspended, or without broker
+ * or disk. */
 static int64_t absence_ms(const struct catalogue_topic *t, const struct store_position *position)
 {
-  if (position->committed_unix_ms <= 0) /* the partition is read for the first time */
+  if (t->has_resumed && !has_long_gap(t))
     return 0;
-  if (t->has_resumed)
-    return has_long_gap(t) ? (clock_boot_ns() - t->last_read_ns) / CLOCK_NS_PER_MS : 0;
-  return clock_unix_ms() - position->committed_unix_ms;
+  return clock_unix_ms() - position->complete_unix_ms;
 }
 
 /* Verify that no tombstones can have been missed. Compaction removes a tombstone once it is older than
@@ -182,7 +180,7 @@ static err_t verify_absence(struct catalogue_topic *t, const struct topic_policy
     int64_t away_ms = absence_ms(t, &p->position);
     if (away_ms > policy->delete_retention_ms && p->position.at.next < p->end_at_start)
       FAIL(ERR_DISCONTINUITY,
-           "the topic was not read for %" PRId64 " s, but it keeps tombstones for only %" PRId64
+           "records of the last %" PRId64 " s were not all read, but the topic keeps tombstones for only %" PRId64
            " s (delete.retention.ms): deletes may be missing",
            away_ms / 1000, policy->delete_retention_ms / 1000);
   }

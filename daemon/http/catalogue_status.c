@@ -21,7 +21,7 @@ static int64_t behind_since(const struct catalogue_report *r, const struct repor
 {
   if (p->behind_since_ns || !r->is_away)
     return p->behind_since_ns;
-  return p->at_end_ns ? p->at_end_ns : p->stored_ns;
+  return p->at_end_ns ? p->at_end_ns : p->complete_ns;
 }
 
 static struct lag lag_of(const struct catalogue_report *r, const struct report_partition *p)

@@ -17,6 +17,8 @@ static const struct journal_event events[] = {
   { "catalogue_full", "e33cc28c7050413ea0190c943b772505", "The catalogue is full" },
   { "catalogue_held_back", "2afe6e21f68f41d6a484c2522a67b9c3", "An open transaction holds back catalogue records" },
   { "catalogue_held_back_over", "2c37c5016c73458b9cae97cad82aeee2", "An open transaction has ended" },
+  { "catalogue_read_slowly", "576245536c8b48e5814e692eb523c6ed",
+    "Reading the catalogue took longer than the topic keeps tombstones" },
   { "catalogue_rebuilt", "c062206ad0db488b9e664d8c402cbc76", "A rebuilt catalogue is served" },
   { "catalogue_waiting", "061bc34d93ec4c84aa56107f764c1e80", "The catalogue topic cannot be read" },
   { "clock_stepped", "c58ce767f008488badea435012333cf2", "The wall clock was stepped" },

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -33,11 +34,28 @@ static err_t verify_bounds(const struct store_position *stored, int64_t first, i
   return ERR_OK;
 }
 
+/* Return for how long the partition has not been read completely, by the wall clock. */
+static int64_t away_ns(const struct store_position *position)
+{
+  int64_t away_ms = clock_unix_ms() - position->complete_unix_ms;
+
+  return position->complete_unix_ms > 0 && away_ms > 0 ? away_ms * CLOCK_NS_PER_MS : 0;
+}
+
+static void set_complete(struct topic_position *p, int64_t at_ns)
+{
+  p->complete_ns = at_ns;
+  p->position.complete_unix_ms = clock_unix_ms() - (clock_boot_ns() - at_ns) / CLOCK_NS_PER_MS;
+}
+
 err_t topic_positions_add(struct topic_positions *t, const struct store_position *stored, int64_t first, int64_t end,
                           int64_t *from)
 {
+  int64_t now = clock_boot_ns();
   struct topic_position p = {
     .position = { .at = { (int32_t)t->n, first }, .last_offset = -1 },
+    .known_end = end,
+    .known_end_ns = now,
     .end_at_start = end,
   };
 
@@ -46,6 +64,7 @@ err_t topic_positions_add(struct topic_positions *t, const struct store_position
     p.position = *stored;
     p.must_verify = stored->last_offset >= first && stored->last_offset < end;
   }
+  set_complete(&p, now - away_ns(&p.position));
   TRY(mem_grow(t->n + 1, sizeof *t->items, &t->capacity, &t->items));
   t->items[t->n++] = p;
   *from = p.must_verify ? p.position.last_offset : p.position.at.next;
@@ -57,6 +76,7 @@ err_t topic_positions_add_foreign(struct topic_positions *t)
   TRY(mem_grow(t->n + 1, sizeof *t->items, &t->capacity, &t->items));
   t->items[t->n] = (struct topic_position){
     .position = { .at = { (int32_t)t->n, 0 }, .last_offset = -1 },
+    .known_end = -1,
     .is_foreign = true,
   };
   t->n++;
@@ -105,19 +125,45 @@ struct store_position topic_position_before(const struct topic_record *record)
   };
 }
 
-static void move_past(struct topic_position *p, const struct topic_record *record)
+void topic_position_hold_back(struct store_position *position, const struct store_position *hold)
+{
+  int64_t complete_unix_ms = position->complete_unix_ms;
+
+  *position = *hold;
+  position->complete_unix_ms = complete_unix_ms;
+}
+
+/* Note that what the partition had at this time has been read. */
+static void note_complete(struct topic_positions *t, struct topic_position *p, int64_t at_ns)
+{
+  int64_t read_ns = clock_boot_ns() - p->complete_ns;
+
+  if (read_ns > t->longest_read_ns)
+    t->longest_read_ns = read_ns;
+  set_complete(p, at_ns);
+  p->known_end = -1;
+}
+
+static void note_known_end(struct topic_positions *t, struct topic_position *p)
+{
+  if (p->known_end >= 0 && p->position.at.next >= p->known_end)
+    note_complete(t, p, p->known_end_ns);
+}
+
+static void move_past(struct topic_positions *t, struct topic_position *p, const struct topic_record *record)
 {
   bool is_first = p->position.last_offset < 0;
-  int64_t committed_unix_ms = p->position.committed_unix_ms; /* of the store: reading does not change it */
+  int64_t complete_unix_ms = p->position.complete_unix_ms;
 
   p->position = topic_position_before(record);
-  p->position.committed_unix_ms = committed_unix_ms;
+  p->position.complete_unix_ms = complete_unix_ms;
   if (is_first) {
     p->first = p->position;
     p->has_new_first = true;
   }
   p->position.at.next++;
   p->is_changed = true;
+  note_known_end(t, p);
 }
 
 err_t topic_positions_advance(struct topic_positions *t, const struct topic_record *record, bool *is_new)
@@ -131,7 +177,7 @@ err_t topic_positions_advance(struct topic_positions *t, const struct topic_reco
   p->is_at_end = false;
   *is_new = record->offset >= p->position.at.next;
   if (*is_new)
-    move_past(p, record);
+    move_past(t, p, record);
   return ERR_OK;
 }
 
@@ -156,12 +202,25 @@ void topic_positions_note_end(struct topic_positions *t, int32_t partition, int6
 {
   if (partition < 0 || (size_t)partition >= t->n)
     return;
-  t->items[partition].has_read_end = true;
-  t->items[partition].is_at_end = true;
-  if (next <= t->items[partition].position.at.next)
+  struct topic_position *p = &t->items[partition];
+  p->has_read_end = true;
+  p->is_at_end = true;
+  note_complete(t, p, clock_boot_ns());
+  if (next <= p->position.at.next)
     return;
-  t->items[partition].position.at.next = next;
-  t->items[partition].is_changed = true;
+  p->position.at.next = next;
+  p->is_changed = true;
+}
+
+void topic_positions_note_log_end(struct topic_positions *t, int32_t partition, int64_t log_end)
+{
+  struct topic_position *p = &t->items[partition];
+
+  if (p->known_end >= 0 || log_end < 0)
+    return;
+  p->known_end = log_end;
+  p->known_end_ns = clock_boot_ns();
+  note_known_end(t, p);
 }
 
 bool topic_positions_have_caught_up(const struct topic_positions *t)
@@ -206,7 +265,12 @@ size_t topic_positions_list_changed(struct topic_positions *t, struct store_posi
 
 void topic_positions_touch(struct topic_positions *t)
 {
-  for (size_t i = 0; i < t->n; i++)
-    t->items[i].is_changed |=
-        !t->items[i].is_paused && !t->items[i].is_foreign; /* a paused partition keeps the time of its last read */
+  for (size_t i = 0; i < t->n; i++) {
+    struct topic_position *p = &t->items[i];
+    if (p->is_paused || p->is_foreign)
+      continue;
+    if (p->is_at_end)
+      set_complete(p, clock_boot_ns());
+    p->is_changed = true;
+  }
 }

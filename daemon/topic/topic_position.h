@@ -19,6 +19,9 @@
 
 struct topic_position {
   struct store_position position;
+  int64_t complete_ns;         /* position.complete_unix_ms, by clock_boot_ns */
+  int64_t known_end;           /* where the partition ended at known_end_ns, to be reached; -1: none */
+  int64_t known_end_ns;        /* by clock_boot_ns */
   int64_t end_at_start;        /* end offset when reading began: the partition has caught up when it gets there */
   bool must_verify;            /* the record at position.last_offset is read first, and must be the same */
   bool has_read_end;           /* read to the end; if must_verify still holds, compaction has removed that record */
@@ -36,7 +39,8 @@ struct topic_positions {
   struct topic_position *items; /* [n], index is the partition */
   size_t n;
   size_t capacity;
-  bool has_holes; /* compaction may remove any record but the newest of a key */
+  bool has_holes;          /* compaction may remove any record but the newest of a key */
+  int64_t longest_read_ns; /* the longest time that it took to read what a partition had */
 };
 
 void topic_positions_fini(struct topic_positions *t);
@@ -66,8 +70,13 @@ bool topic_position_matches(const struct store_position *last, const struct topi
  * Returns ERR_DISCONTINUITY when the record shows that the topic is another one. */
 err_t topic_positions_advance(struct topic_positions *t, const struct topic_record *record, bool *is_new);
 
-/* Return the position just before a record. Reading that resumes there reads this record first, and verifies it. */
+/* Return the position just before a record, without complete_unix_ms. Reading that resumes there reads this record
+ * first, and verifies it. */
 struct store_position topic_position_before(const struct topic_record *record);
+
+/* Hold a position back: it gets the offsets of `hold`, and stays as complete as it is. What lies between has been read,
+ * and is only read again. */
+void topic_position_hold_back(struct store_position *position, const struct store_position *hold);
 
 /* List the positions at first records that were read and are not stored yet, and return their number. They are stored
  * even if all later positions are held back: otherwise the store would have no record to compare.
@@ -77,8 +86,12 @@ struct store_position topic_position_before(const struct topic_record *record);
 size_t topic_positions_list_first(const struct topic_positions *t, struct store_position *positions);
 void topic_positions_mark_first_stored(struct topic_positions *t);
 
-/* Note that everything below `next` was read, transaction markers included. */
+/* Note that everything below `next`, the partition's end now, was read, transaction markers included. */
 void topic_positions_note_end(struct topic_positions *t, int32_t partition, int64_t next);
+
+/* Note the end that the partition's log has now; -1: not known. Call this now and then: a partition that is always
+ * being written to is hardly ever read to its end, but to ends that it had before. */
+void topic_positions_note_log_end(struct topic_positions *t, int32_t partition, int64_t log_end);
 
 /* Has each partition, except paused ones, been read to the end that it had when reading began? */
 bool topic_positions_have_caught_up(const struct topic_positions *t);
@@ -94,7 +107,8 @@ bool topic_positions_any_changed(const struct topic_positions *t);
  */
 size_t topic_positions_list_changed(struct topic_positions *t, struct store_position *positions);
 
-/* Mark the positions of all partitions that are not paused as changed: they are stored again with the current time. */
+/* Mark the positions of all partitions that are not paused as changed. They are stored again, and those at the end with
+ * the current time as complete_unix_ms. */
 void topic_positions_touch(struct topic_positions *t);
 
 #endif

@@ -16,10 +16,10 @@ struct row {
   uint64_t last_digest;
   int64_t last_timestamp_ms;
   int64_t partition;
-  int64_t committed_unix_ms;
+  int64_t complete_unix_ms;
 };
 
-enum { SCHEMA_1_BYTES = offsetof(struct row, committed_unix_ms) };
+enum { SCHEMA_1_BYTES = offsetof(struct row, complete_unix_ms) };
 
 static_assert(sizeof(struct row) == 56 && sizeof(uint64_t) == SEAL_BYTES, "a row has no padding");
 
@@ -84,7 +84,7 @@ err_t positions_put(struct env *env, MDB_txn *txn, MDB_dbi table, const struct s
     .last_digest = position->last_digest,
     .last_timestamp_ms = position->last_timestamp_ms,
     .partition = position->at.partition,
-    .committed_unix_ms = position->committed_unix_ms,
+    .complete_unix_ms = position->complete_unix_ms,
   };
   MDB_val key = { sizeof name, &name };
   MDB_val data = { sizeof row, &row };
@@ -111,7 +111,7 @@ static err_t decode_row(struct env *env, struct span key, struct span value, str
     .last_offset = row.last_offset,
     .last_digest = row.last_digest,
     .last_timestamp_ms = row.last_timestamp_ms,
-    .committed_unix_ms = row.committed_unix_ms,
+    .complete_unix_ms = row.complete_unix_ms,
   };
   return ERR_OK;
 }

@@ -25,7 +25,7 @@ err_t positions_advance(struct positions *p, const struct store_position *positi
 /* Return the row of a partition, or NULL. */
 const struct store_position *positions_find(const struct positions *p, int32_t partition);
 
-/* Read all rows of the table. Rows of schema 1 have no commit time; their committed_unix_ms is 0.
+/* Read all rows of the table. Rows of schema 1 have no complete_unix_ms; it is 0.
  *
  * Returns ERR_STORE_CORRUPT with the partition when a row is damaged.
  */

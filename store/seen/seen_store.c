@@ -205,10 +205,8 @@ static err_t apply_positions(struct batch *b, MDB_txn *txn)
 
   TRY(positions_copy(&s->positions, &s->draft));
   for (size_t i = 0; i < b->n_positions; i++) {
-    struct store_position position = b->positions[i];
-    position.committed_unix_ms = s->clock_unix_ms();
-    TRY(positions_advance(&s->draft, &position));
-    TRY(positions_put(s->env, txn, s->positions_table, positions_find(&s->draft, position.at.partition)));
+    TRY(positions_advance(&s->draft, &b->positions[i]));
+    TRY(positions_put(s->env, txn, s->positions_table, positions_find(&s->draft, b->positions[i].at.partition)));
   }
   return ERR_OK;
 }

@@ -26,9 +26,11 @@ QUIET = {"log_level": 0}
 SECOND = 2  # id of the second broker, which stops
 
 
-def write(broker, topic, records, **where):
-    """Write records, each (key, value) or (key, value, timestamp_ms), in order. Return their offsets."""
-    producer = Producer({**QUIET, "bootstrap.servers": broker.bootstrap, "linger.ms": 5, "acks": "all"})
+def write(broker, topic, records, per_batch=10000, **where):
+    """Write records, each (key, value) or (key, value, timestamp_ms), in order, at most per_batch of them in a batch.
+    Return their offsets."""
+    producer = Producer({**QUIET, "bootstrap.servers": broker.bootstrap, "linger.ms": 5, "acks": "all",
+                         "batch.num.messages": per_batch})
     offsets = [None] * len(records := list(records))
 
     def remember(i):

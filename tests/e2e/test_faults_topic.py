@@ -284,6 +284,24 @@ class Compacted(TopicCase):
         self.assert_catalogue(4)
 
 
+    def test_deletes_that_may_be_missing_because_the_daemon_lagged_when_it_was_killed(self):
+        # Each fetch brings one batch of one record, so that reading takes longer than the topic keeps tombstones.
+        slowly = {"catalogue": {"kafka": {"fetch.message.max.bytes": 1, "fetch.wait.max.ms": 1,
+                                          "queued.min.messages": 1}}}
+        kept_s, n_records = 3, 30000
+        self.open("lagging", slowly, topic_config=COMPACT | {"delete.retention.ms": str(kept_s * 1000)})
+        kafka_faults.write(broker, self.catalogue, self.records(b"item", n_records), per_batch=1)
+        next_offset = lambda: self.status()["catalogue_log"][0]["next"]
+        eventually(next_offset, "the first records to be read")
+        time.sleep(kept_s + 1)
+        read = next_offset()
+        self.assertLess(read, n_records, "reading is not slow enough for this test")
+        self.system.daemon.kill()
+        self.system.daemon.start()
+        eventually(lambda: self.events("discontinuity"), "the discontinuity")
+        self.assertTrue(any("deletes may be missing" in line for line in self.events("discontinuity")))
+
+
 class HeldBack(TopicCase):
     def log(self):
         """Return the row of partition 0 in /status."""

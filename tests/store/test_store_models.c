@@ -26,7 +26,7 @@ static struct store_model_record record(const char *key, const char *value)
 
 static struct store_position at(int64_t next)
 {
-  return (struct store_position){ { 0, next }, next - 1, (uint64_t)next * 77, next * 1000, 0 };
+  return (struct store_position){ { 0, next }, next - 1, (uint64_t)next * 77, next * 1000, next * 1000 + 1 };
 }
 
 static void put(struct fixture *f, const struct store_model_record *v, size_t n, int64_t next)
@@ -64,7 +64,7 @@ static void the_newest_value_of_each_key_and_the_position_survive_a_restart(void
   assert_int_equal(position.last_offset, 8);
   assert_int_equal(position.last_digest, 9 * 77);
   assert_int_equal(position.last_timestamp_ms, 9000);
-  assert_true(position.committed_unix_ms > 0);
+  assert_int_equal(position.complete_unix_ms, 9001);
 }
 
 static void records_that_do_not_fit_leave_everything_as_it_was(void **state)

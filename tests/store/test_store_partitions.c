@@ -479,20 +479,19 @@ static void a_tombstone_stays_while_its_key_has_parts_in_another_partition(void 
   oracle_fini(&o);
 }
 
-static void positions_bear_the_time_of_their_commit(void **state)
+static void positions_keep_the_time_up_to_which_they_are_complete(void **state)
 {
   struct fixture *f = *state;
-  const struct store_position positions[] = { position_of(0, 5), position_of(1, 6) };
+  struct store_position positions[] = { position_of(0, 5), position_of(1, 6) };
   size_t n;
 
-  f->store->clock_unix_ms = fake_clock;
-  now_ms = 1000;
+  positions[0].complete_unix_ms = positions[1].complete_unix_ms = 1000;
   assert_ok(store_apply(f->store, NULL, 0, positions, 2, NULL));
-  now_ms = 2000;
+  positions[1].complete_unix_ms = 2000;
   assert_ok(store_apply(f->store, NULL, 0, positions + 1, 1, NULL)); /* the same position again */
   for (int round = 0; round < 2; round++) {
-    assert_int_equal(store_positions(f->store, &n)[0].committed_unix_ms, 1000);
-    assert_int_equal(store_positions(f->store, &n)[1].committed_unix_ms, 2000);
+    assert_int_equal(store_positions(f->store, &n)[0].complete_unix_ms, 1000);
+    assert_int_equal(store_positions(f->store, &n)[1].complete_unix_ms, 2000);
     reopen(f);
   }
 }
@@ -594,7 +593,7 @@ int main(void)
     STORE_TEST(a_store_with_more_items_than_the_limit_keeps_them),
     STORE_TEST(tombstones_are_forgotten_after_their_time),
     STORE_TEST(a_tombstone_stays_while_its_key_has_parts_in_another_partition),
-    STORE_TEST(positions_bear_the_time_of_their_commit),
+    STORE_TEST(positions_keep_the_time_up_to_which_they_are_complete),
     STORE_TEST(a_sweep_takes_the_place_of_the_newest_record),
     STORE_TEST(a_sweep_of_one_partition_leaves_nothing_behind),
     STORE_TEST(a_sweep_of_an_item_of_a_former_log_does_not_hide_the_next_log),

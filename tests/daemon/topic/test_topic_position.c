@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "daemon/topic/topic_position.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/dice.h"
@@ -92,19 +93,84 @@ static void after_a_restart_the_last_record_is_read_again_and_is_not_new(void **
   topic_positions_fini(&t);
 }
 
-/* Before that, it may be another topic of the same length. */
-static void reading_on_keeps_the_time_of_the_last_commit(void **state)
+static int64_t complete_of(const struct topic_positions *t)
+{
+  return t->items[0].position.complete_unix_ms;
+}
+
+/* A daemon that lags behind has not read what came since then, however often it stores its position. */
+static void a_partition_is_complete_as_of_the_end_that_was_reached(void **state)
 {
   struct topic_positions t = { 0 };
-  struct store_position stored = stored_at(0, 41, 42, "last", 100);
-  int64_t from;
+  struct store_position stored = stored_at(0, 41, 42, "last", 100), listed[1];
+  int64_t from, begin = clock_unix_ms();
 
   (void)state;
-  stored.committed_unix_ms = 1234;
+  stored.complete_unix_ms = begin - 3600000;
   assert_ok(topic_positions_add(&t, &stored, 0, 44, &from));
   assert_false(take(&t, record_at(0, 41, "last", 100)));
   assert_true(take(&t, record_at(0, 42, "v", 100)));
-  assert_int_equal(t.items[0].position.committed_unix_ms, 1234);
+  topic_positions_touch(&t);
+  assert_int_equal(topic_positions_list_changed(&t, listed), 1);
+  assert_in_range(listed[0].complete_unix_ms, begin - 3600001, begin - 3600000 + 60000);
+  assert_int_equal(t.longest_read_ns, 0);
+  assert_true(take(&t, record_at(0, 43, "v", 100))); /* the end that it had at the start */
+  assert_in_range(complete_of(&t), begin - 1, clock_unix_ms());
+  assert_in_range(t.longest_read_ns / CLOCK_NS_PER_MS, 3600000, 3600000 + 60000);
+  topic_positions_fini(&t);
+}
+
+static void a_partition_that_is_always_written_to_reaches_former_ends(void **state)
+{
+  struct topic_positions t = { 0 };
+  int64_t from;
+
+  (void)state;
+  assert_ok(topic_positions_add(&t, NULL, 0, 1, &from));
+  assert_true(take(&t, record_at(0, 0, "v", 100)));
+  int64_t begun = complete_of(&t);
+  clock_sleep_ns(20 * CLOCK_NS_PER_MS);
+  topic_positions_note_log_end(&t, 0, -1);
+  topic_positions_note_log_end(&t, 0, 3);
+  int64_t noted = clock_unix_ms();
+  clock_sleep_ns(20 * CLOCK_NS_PER_MS);
+  topic_positions_note_log_end(&t, 0, 9); /* the former one is not reached yet: it counts */
+  assert_true(take(&t, record_at(0, 1, "v", 100)));
+  assert_in_range(complete_of(&t), begun - 1, begun + 1);
+  assert_true(take(&t, record_at(0, 2, "v", 100)));
+  assert_in_range(complete_of(&t), begun + 15, noted + 1);
+  topic_positions_fini(&t);
+}
+
+static void a_position_that_is_held_back_stays_complete(void **state)
+{
+  struct store_position position = stored_at(0, 41, 42, "last", 100), hold = stored_at(0, 7, 7, "bad", 50);
+
+  (void)state;
+  position.complete_unix_ms = 1234;
+  topic_position_hold_back(&position, &hold);
+  hold.complete_unix_ms = 1234;
+  assert_memory_equal(&position, &hold, sizeof hold);
+}
+
+static void at_its_end_a_partition_is_complete_as_of_now(void **state)
+{
+  struct topic_positions t = { 0 };
+  struct store_position stored = stored_at(0, 41, 42, "last", 100);
+  int64_t from, begin = clock_unix_ms();
+
+  (void)state;
+  stored.complete_unix_ms = begin - 3600000;
+  assert_ok(topic_positions_add(&t, &stored, 0, 42, &from));
+  topic_positions_touch(&t);
+  assert_in_range(complete_of(&t), begin - 3600001, begin - 3600000 + 60000); /* it may be another topic */
+  assert_false(take(&t, record_at(0, 41, "last", 100)));
+  topic_positions_note_end(&t, 0, 42);
+  int64_t read = complete_of(&t);
+  assert_in_range(read, begin - 1, clock_unix_ms());
+  clock_sleep_ns(20 * CLOCK_NS_PER_MS);
+  topic_positions_touch(&t);
+  assert_in_range(complete_of(&t), read + 15, clock_unix_ms());
   topic_positions_fini(&t);
 }
 
@@ -340,7 +406,10 @@ int main(void)
     cmocka_unit_test(a_new_partition_is_read_from_its_first_record),
     cmocka_unit_test(an_empty_partition_has_caught_up_at_once),
     cmocka_unit_test(after_a_restart_the_last_record_is_read_again_and_is_not_new),
-    cmocka_unit_test(reading_on_keeps_the_time_of_the_last_commit),
+    cmocka_unit_test(a_partition_is_complete_as_of_the_end_that_was_reached),
+    cmocka_unit_test(a_partition_that_is_always_written_to_reaches_former_ends),
+    cmocka_unit_test(a_position_that_is_held_back_stays_complete),
+    cmocka_unit_test(at_its_end_a_partition_is_complete_as_of_now),
     cmocka_unit_test(without_new_records_it_has_caught_up_once_the_last_one_was_read_again),
     cmocka_unit_test(another_record_at_the_last_offset_is_another_topic),
     cmocka_unit_test(after_compaction_the_next_record_may_have_any_timestamp),
