@@ -54,7 +54,7 @@ err_code_t err_set(err_code_t code, const char *file, int line, const char *form
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  secrets_hide(text);
+  secrets_hide(text, sizeof text);
   memcpy(message, text, sizeof message);
   snprintf(origin, sizeof origin, "%s:%d", file, line);
   return code;

@@ -124,7 +124,7 @@ void log_event(enum log_level level, const char *event, const char *format, ...)
   va_start(args, format);
   vsnprintf(pairs, sizeof pairs, format, args);
   va_end(args);
-  secrets_hide(pairs);
+  secrets_hide(pairs, sizeof pairs);
   if (limit_allows(&record))
     emit(&record);
 }

@@ -61,8 +61,26 @@ static void hide(char *text, const char *secret)
   }
 }
 
-void secrets_hide(char *text)
+/* Hide the longest beginning of the secret that the text ends with. */
+static void hide_beginning(char *text, const char *secret)
 {
-  for (const struct secret *s = atomic_load(&first); s; s = s->next)
+  size_t n = strlen(text), n_secret = strlen(secret);
+
+  for (size_t i = n < n_secret ? n : n_secret; i > 0; i--) {
+    if (memcmp(text + n - i, secret, i) == 0) {
+      memset(text + n - i, '*', i);
+      return;
+    }
+  }
+}
+
+void secrets_hide(char *text, size_t size)
+{
+  bool is_cut = strlen(text) + 1 == size;
+
+  for (const struct secret *s = atomic_load(&first); s; s = s->next) {
     hide(text, s->text);
+    if (is_cut)
+      hide_beginning(text, s->text);
+  }
 }

@@ -13,7 +13,11 @@ enum { SECRETS_BYTES_MIN = 6 };
  * in messages; that is the only failure. */
 void secrets_add(const char *secret);
 
-/* Replace each secret in a text by "***", in place. */
-void secrets_hide(char *text);
+/* Replace each secret in a text by "***", in place. A text that fills its buffer may have been cut: if it ends with the
+ * beginning of a secret, that is replaced too.
+ *
+ * size  bytes of the buffer
+ */
+void secrets_hide(char *text, size_t size);
 
 #endif

@@ -22,7 +22,7 @@ static const char *quote(const char *text)
   char copy[TEXT_BYTES];
 
   snprintf(copy, sizeof copy, "%s", text);
-  secrets_hide(copy);
+  secrets_hide(copy, sizeof copy);
   return log_quote(span_of_str(copy));
 }
 

@@ -136,8 +136,8 @@ static void note_row(size_t row, const char *line)
 
   copy_address(line, address);
   copy_reason(line, rows[row].words, reason);
+  secrets_hide(reason, sizeof reason);
   snprintf(text, sizeof text, "%s %.80s: %s", rows[row].begin, address, rows[row].reason ? rows[row].reason : reason);
-  secrets_hide(text);
   pthread_mutex_lock(&trouble.mutex);
   if (is_about_certificate(line))
     trouble.noted_ns = clock_now_ns();

@@ -17,7 +17,7 @@ static void assert_hidden_as(const char *text, const char *expected)
   char copy[128];
 
   snprintf(copy, sizeof copy, "%s", text);
-  secrets_hide(copy);
+  secrets_hide(copy, sizeof copy);
   assert_string_equal(copy, expected);
 }
 
@@ -47,6 +47,27 @@ static void a_short_secret_does_not_garble_words(void **state)
   assert_hidden_as("kafka is away", "kafka is away");
 }
 
+static void assert_cut_as(const char *text, size_t size, const char *expected)
+{
+  char copy[64];
+
+  assert_in_range(snprintf(copy, size, "%s", text), size, 100); /* it was cut */
+  secrets_hide(copy, size);
+  assert_string_equal(copy, expected);
+}
+
+static void the_beginning_of_a_secret_at_a_cut_is_hidden(void **state)
+{
+  (void)state;
+  secrets_add("xyzzyxyz");
+  assert_cut_as("password=xyzzyxyz", 9 + 5 + 1, "password=*****");
+  assert_cut_as("password=xyzzyxyz", 9 + 1 + 1, "password=*");
+  assert_cut_as("a=xyzzyxyz b=xyzzyxyz", 13 + 7 + 1, "a=*** b=*******");
+  assert_cut_as("xyzzyxyz", 7 + 1, "*******"); /* not its end, xyz */
+  assert_cut_as("password=none, zzy", 17 + 1, "password=none, zz");
+  assert_hidden_as("password=xyzzy", "password=xyzzy"); /* this text ends here */
+}
+
 static void an_error_message_has_no_secret(void **state)
 {
   (void)state;
@@ -61,6 +82,7 @@ int main(void)
     cmocka_unit_test(every_occurrence_of_a_secret_is_hidden),
     cmocka_unit_test(several_secrets_are_hidden),
     cmocka_unit_test(a_short_secret_does_not_garble_words),
+    cmocka_unit_test(the_beginning_of_a_secret_at_a_cut_is_hidden),
     cmocka_unit_test(an_error_message_has_no_secret),
   };
 

@@ -134,7 +134,7 @@ static void no_message_has_a_secret(void **state)
   write_secret_text("hosts", "broker-host:9092");
   struct config *c = open_text("kafka:\n  bootstrap.servers: file:hosts\n  sasl.username: file:planted\n"
                                "  sasl.password: planted-in-yaml\n" STORE SPACES);
-  secrets_hide(text);
+  secrets_hide(text, sizeof text);
   assert_string_equal(text, "it says *** and *** at broker-host:9092");
   config_close(&c);
   write_secret_text("number", "planted-number");
