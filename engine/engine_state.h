@@ -7,7 +7,7 @@
 #include "engine/arena/lifetimes.h"
 #include "engine/arena/pair.h"
 #include "engine/engine.h"
-#include "engine/search/team.h"
+#include "engine/team/team.h"
 
 struct engine {
   struct space_table spaces;

@@ -18,7 +18,7 @@
 #include <math.h>
 #include <stdatomic.h>
 
-#include "engine/search/team.h"
+#include "engine/team/team.h"
 #include "engine/similarity/columns.h"
 
 struct share {

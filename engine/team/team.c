@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Helper threads, each with one state that both sides change atomically. A thread that waits for the state of a helper
  * to change spins for a moment, then sleeps on it (futex). */
-#include "engine/search/team.h"
+#include "engine/team/team.h"
 
 #include <assert.h>
 #include <linux/futex.h>
