@@ -94,9 +94,7 @@ err_t engine_share_searches(struct engine *e, const struct engine_threads *threa
   e->threads = *threads;
   if (e->threads.per_search > TEAM_MEMBERS_MAX)
     e->threads.per_search = TEAM_MEMBERS_MAX;
-  /* A GPU needs no team. Where the processor is its substitute, it needs one. */
-  bool has_processor = e->backends.at[e->backends.n - 1]->kind == BACKEND_CPU;
-  if (!has_processor || threads->per_search < 2 || threads->max < 2)
+  if (threads->per_search < 2 || threads->max < 2)
     return ERR_OK;
   return team_open(threads->max - 1, threads->max, &e->team);
 }
@@ -187,9 +185,10 @@ struct engine_filling {
 err_t engine_take(struct engine_filling *filling, struct region *scratch, size_t first,
                   const struct item_change *changes, size_t n)
 {
-  const struct prepare_target target = engine_publish_target(filling->engine);
+  struct prepare_target target = engine_publish_target(filling->engine);
   struct prepared_change *prepared;
 
+  target.team = NULL; /* the threads that fill the arena are as many as there are cores */
   TRY(prepare_changes(&target, changes, n, scratch, &prepared));
   return arena_fill_put(&filling->fill, first, prepared, n);
 }

@@ -25,7 +25,8 @@ struct searcher;
 err_t engine_open(const struct engine_config *config, struct engine **out);
 void engine_close(struct engine **e);
 
-/* Let several threads share a search on the processor. The answers stay the same, to the bit.
+/* Let several threads share a search on the processor, and what the items of large batches need of their models. The
+ * answers stay the same, to the bit.
  *
  * per_search     threads that share one search at most; 0 and 1: a search uses one
  * max            threads that search at a time, all searches together: with more searches, each uses one

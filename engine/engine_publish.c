@@ -46,7 +46,7 @@ err_t engine_publish(struct engine *e, const struct epoch *epoch, struct prepare
 
 struct prepare_target engine_publish_target(const struct engine *e)
 {
-  return (struct prepare_target){ &e->spaces, &e->attributes, e->kernels, .only = SPACE_TABLE_NONE };
+  return (struct prepare_target){ &e->spaces, &e->attributes, e->kernels, e->team, SPACE_TABLE_NONE };
 }
 
 err_t engine_publish_changes(struct engine *e, const struct prepare_target *target, const struct item_change *changes,

@@ -41,7 +41,8 @@ err_t searcher_open(struct engine *e, struct searcher **out)
   TRY(mem_array(1, sizeof *s, &s));
   s->engine = e;
   TRY(open_workers(s));
-  if (e->team)
+  /* A GPU needs no members. Where the processor is its substitute, that needs them. */
+  if (e->team && e->backends.at[e->backends.n - 1]->kind == BACKEND_CPU)
     TRY(members_open(e->team, e->threads.per_search, e->max_batch, e->threads.shares_always, &s->members));
   *out = s;
   s = NULL;

@@ -263,7 +263,8 @@ const struct setting settings[] = {
   { .path = "query.threads_per_search", .type = SETTING_NUMBER, .offset = AT(query.threads_per_search),
     .min = 0, .max = 64, .default_text = "0",
     .meaning = "Number of threads that may share one search on the processor. They share it only while cores are "
-               "idle, and answers do not depend on it. 0: as many as the daemon has cores; 1: none shares." },
+               "idle, and answers do not depend on it. 0: as many as the daemon has cores; 1: none shares. More than 1 "
+               "also lets them share the models of many items that change at once." },
   { .path = "query.at_least_timeout_ms", .type = SETTING_NUMBER, .offset = AT(query.at_least_timeout_ms),
     .min = 1, .max = 600000, .default_text = "5000",
     .meaning = "How long a query waits for the positions in its `at_least` and `at_least_seen`, unless its deadline is "

@@ -3,6 +3,8 @@
  * their names. */
 #include "engine/arena/prepare.h"
 
+#include "engine/team/divide.h"
+
 /* All parts of one space in a batch. They go through its network together. */
 struct space_parts {
   const struct part **parts;
@@ -111,18 +113,35 @@ static err_t group_by_space(size_t n_spaces, const size_t *counts, struct prepar
   return ERR_OK;
 }
 
-static err_t prepare_group(const struct space *space, const struct kernels *kernels, const struct space_parts *group,
-                           struct region *region)
+/* The parts of a space on their way through its network. */
+struct passage {
+  const struct space *space;
+  const struct kernels *kernels;
+  const struct part **parts;
+  size_t bytes; /* of a prepared part */
+  uint8_t *prepared;
+};
+
+static err_code_t pass_piece(void *context, size_t first, size_t end, struct region *scratch)
+{
+  const struct passage *p = context;
+
+  return p->space->similarity->prepare_parts(p->space->model, p->kernels, p->parts + first, end - first, scratch,
+                                             p->prepared + first * p->bytes);
+}
+
+static err_t prepare_group(const struct prepare_target *target, const struct space *space,
+                           const struct space_parts *group, struct region *region)
 {
   if (group->n == 0)
     return ERR_OK;
-  size_t bytes = space->similarity->prepared_bytes(space->model);
-  uint8_t *prepared;
+  struct passage p = { space, target->kernels, group->parts, space->similarity->prepared_bytes(space->model), NULL };
+  size_t n_piece = space->similarity->parts_per_piece ? space->similarity->parts_per_piece : group->n;
 
-  TRY(region_array(region, group->n, bytes, &prepared));
-  TRY(space->similarity->prepare_parts(space->model, kernels, group->parts, group->n, region, prepared));
+  TRY(region_array(region, group->n, p.bytes, &p.prepared));
+  TRY(divide(target->team, group->n, n_piece, pass_piece, &p, region));
   for (size_t i = 0; i < group->n; i++)
-    group->prepared[i]->bytes = prepared + i * bytes;
+    group->prepared[i]->bytes = p.prepared + i * p.bytes;
   return ERR_OK;
 }
 
@@ -139,7 +158,7 @@ err_t prepare_changes(const struct prepare_target *target, const struct item_cha
   TRY(index_changes(target, changes, n, region, prepared, counts));
   TRY(group_by_space(target->spaces->n, counts, prepared, n, region, groups));
   for (size_t s = 0; s < target->spaces->n; s++)
-    TRY(prepare_group(target->spaces->entries[s].space, target->kernels, &groups[s], region));
+    TRY(prepare_group(target, target->spaces->entries[s].space, &groups[s], region));
   *out = prepared;
   return ERR_OK;
 }

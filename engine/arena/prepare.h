@@ -9,6 +9,7 @@
 #include "base/region.h"
 #include "engine/arena/space_table.h"
 #include "engine/keys/key_text.h"
+#include "engine/team/team.h"
 
 /* A part as one space keeps it. */
 struct prepared_part {
@@ -30,7 +31,8 @@ struct prepare_target {
   const struct space_table *spaces;
   const struct attributes *attributes;
   const struct kernels *kernels;
-  size_t only; /* the place of the only space that gets parts; SPACE_TABLE_NONE: all do */
+  struct team *team; /* its idle helpers prepare parts, too; NULL: none do */
+  size_t only;       /* the place of the only space that gets parts; SPACE_TABLE_NONE: all do */
 };
 
 /* Prepare n changes whose parts and attributes have been checked. Parts that no space uses and unknown attributes are

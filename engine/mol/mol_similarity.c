@@ -210,6 +210,7 @@ const struct similarity similarity_mol = {
   .lengths = lengths,
   .prepared_bytes = prepared_bytes,
   .prepare_parts = prepare_parts,
+  .parts_per_piece = PREPARE_CHUNK,
   .prepared_query_bytes = sizeof(struct mol_query),
   .prepare_queries = prepare_queries,
 };

@@ -59,6 +59,8 @@ struct similarity {
   err_t (*prepare_parts)(const struct model *model, const struct kernels *kernels, const struct part *const *parts,
                          size_t n, struct region *scratch, uint8_t *prepared);
 
+  size_t parts_per_piece; /* parts that one of several threads prepares at a time; 0: one thread alone is faster */
+
   bool has_alike_queries; /* an item's part can take the place of a query's vector */
 
   size_t prepared_query_bytes; /* of one element of what prepare_queries makes */

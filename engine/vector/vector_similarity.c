@@ -160,6 +160,7 @@ static err_t prepare_queries(const struct model *model, const struct kernels *ke
     .lengths = lengths,                                            \
     .prepared_bytes = prepared_bytes,                              \
     .prepare_parts = prepare_parts,                                \
+    .parts_per_piece = PREPARE_CHUNK,                              \
     .has_alike_queries = SIMILARITY_##KIND != SIMILARITY_BILINEAR, \
     .prepared_query_bytes = sizeof(struct vector_query),           \
     .prepare_queries = prepare_queries,                            \

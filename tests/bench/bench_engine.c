@@ -67,6 +67,15 @@ err_t bench_engine_open_on(enum engine_backend backend, const char *model_path, 
   return open_engine(&config, out);
 }
 
+err_t bench_engine_share(size_t n, struct bench_engine *e)
+{
+  struct engine_threads threads = { .per_search = n, .max = n };
+
+  searcher_close(&e->searcher);
+  TRY(engine_share_searches(e->engine, &threads));
+  return searcher_open(e->engine, &e->searcher);
+}
+
 void bench_engine_close(struct bench_engine *e)
 {
   searcher_close(&e->searcher);

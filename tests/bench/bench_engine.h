@@ -22,6 +22,9 @@ err_t bench_engine_open(const char *model_path, size_t max_items, size_t max_k, 
                         struct bench_engine *out);
 void bench_engine_close(struct bench_engine *e);
 
+/* Let n threads share its work. Call it at most once, before the first search. */
+err_t bench_engine_share(size_t n, struct bench_engine *e);
+
 /* The same at the processor's best level, for single queries over items with these attributes, which the engine
  * copies. */
 err_t bench_engine_open_with(struct attributes attributes, const char *model_path, size_t max_items,

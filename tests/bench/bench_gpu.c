@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/file.h>
 
+#include "base/cores.h"
 #include "tests/bench/gpu_race.h"
 #ifdef HAVE_CUBLAS
 #include "tests/bench/gpu_cublas.h"
@@ -62,6 +63,7 @@ static void open_engine(struct gpu_bench *b, enum engine_backend backend, struct
   struct gpu_subject *s = b->subject;
 
   bench_check(bench_engine_open_on(backend, s->model, b->options.items, engine));
+  bench_check(bench_engine_share(cores_available(), engine)); /* as in the daemon */
   bench_engine_fill(engine, b->options.items, s->part_of, s->data);
 }
 

@@ -13,7 +13,7 @@ enum bench_format { BENCH_TABLE, BENCH_JSON, BENCH_MARKDOWN };
 struct bench_options {
   const char *workload;
   size_t items;
-  size_t threads; /* that share a search, for the workload "threads" */
+  size_t threads; /* that share a search, or the networks of items: for the workloads "threads" and "apply" */
   double seconds; /* time limit of each method in each race */
   enum bench_format format;
   const char *methods[BENCH_METHODS_MAX];

@@ -161,11 +161,7 @@ static void time_method(struct bench *b, const char *name, size_t items, const f
 
 static err_t open_searchers(struct bench *b)
 {
-  struct engine_threads threads = { .per_search = b->n_threads, .max = b->n_threads };
-
-  searcher_close(&b->engine.searcher);
-  TRY(engine_share_searches(b->engine.engine, &threads));
-  TRY(searcher_open(b->engine.engine, &b->engine.searcher));
+  TRY(bench_engine_share(b->n_threads, &b->engine));
   for (size_t i = 0; i < b->n_threads; i++) {
     b->runners[i].engine.engine = b->engine.engine;
     TRY(searcher_open(b->engine.engine, &b->runners[i].engine.searcher));

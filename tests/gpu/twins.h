@@ -41,6 +41,7 @@ static inline void twins_open_attributes(struct twins *t, const char *space, con
   config.backend = ENGINE_CUDA;
   CHECK_OK(engine_open(&config, &t->cuda));
   CHECK(strcmp(engine_backend_name(t->cuda, &n_failed), "cuda") == 0 && n_failed == 0, "the backend is not cuda");
+  CHECK_OK(engine_share_searches(t->cuda, &(struct engine_threads){ .per_search = 3, .max = 3 })); /* for items */
   CHECK_OK(searcher_open(t->cpu, &t->on_cpu));
   CHECK_OK(searcher_open(t->cuda, &t->on_cuda));
 }
