@@ -9,7 +9,7 @@
 #include "base/mem.h"
 
 struct schema_1 {
-  uint64_t generation;
+  uint64_t log_number;
   uint64_t is_rebuilding;
   uint64_t n_items;
 };
@@ -38,18 +38,18 @@ err_code_t store_convert_schema_1(void *context, MDB_txn *txn)
 
   for (size_t i = 0; i < TABLES_SIDES; i++)
     TRY(tables_open_side(s->env, txn, i, true, &s->sides[i].tables));
-  TRY(take_number(s, txn, "generation", &was.generation));
+  TRY(take_number(s, txn, "generation", &was.log_number));
   TRY(take_number(s, txn, "rebuilding", &was.is_rebuilding));
   TRY(take_number(s, txn, "items", &was.n_items));
   TRY(rename_text(s, txn, "cluster_id"));
   TRY(rename_text(s, txn, "topic"));
-  struct meta meta = { .live = 0, .rebuilt = META_NO_SIDE, .generation = was.generation };
-  meta.sides[0] = (struct meta_side){ was.generation, was.n_items };
+  struct meta meta = { .live = 0, .rebuilt = META_NO_SIDE, .log_number = was.log_number };
+  meta.sides[0] = (struct meta_side){ was.log_number, was.n_items };
   if (was.is_rebuilding) {
     TRY(store_forget_side(s, txn, 0));
-    meta.sides[0].generation = ++meta.generation;
+    meta.sides[0].log_number = ++meta.log_number;
     meta.rebuilt = 1;
-    meta.sides[1].generation = ++meta.generation;
+    meta.sides[1].log_number = ++meta.log_number;
     meta.n_rebuilds = 1;
   }
   TRY(meta_put_schema(s->env, txn, s->meta_table));

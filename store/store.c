@@ -57,9 +57,9 @@ static err_code_t load(void *context, MDB_txn *txn)
 static err_code_t create(void *context, MDB_txn *txn)
 {
   struct store *s = context;
-  struct meta meta = { .rebuilt = META_NO_SIDE, .generation = 1 };
+  struct meta meta = { .rebuilt = META_NO_SIDE, .log_number = 1 };
 
-  meta.sides[meta.live].generation = meta.generation;
+  meta.sides[meta.live].log_number = meta.log_number;
   TRY(tables_create_meta(s->env, txn, &s->meta_table));
   for (size_t i = 0; i < TABLES_SIDES; i++)
     TRY(tables_open_side(s->env, txn, i, true, &s->sides[i].tables));

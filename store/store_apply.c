@@ -121,13 +121,13 @@ static err_code_t apply_batch(void *context, MDB_txn *txn)
   struct store *s = b->store;
   size_t side = meta_current(&s->meta);
   struct slots slots = store_slots(s, txn, side);
-  struct aside aside = { s->env, s->sides[side].tables.aside, txn, s->meta.sides[side].generation };
+  struct aside aside = { s->env, s->sides[side].tables.aside, txn, s->meta.sides[side].log_number };
   struct key_context k = {
     .slots = &slots,
     .aside = &aside,
     .ids = &s->attribute_ids,
     .effects = &s->effects.region,
-    .generation = aside.generation,
+    .log_number = aside.log_number,
     .max_items = s->max_items,
     .now_unix_ms = b->now_unix_ms,
     .remembers_tombstones = b->remembers_tombstones,

@@ -53,8 +53,8 @@ static err_code_t begin_rebuild(void *context, MDB_txn *txn)
   c->meta = s->meta;
   c->meta.rebuilt = side;
   c->meta.n_rebuilds++;
-  c->meta.generation++;
-  c->meta.sides[side] = (struct meta_side){ .generation = c->meta.generation };
+  c->meta.log_number++;
+  c->meta.sides[side] = (struct meta_side){ .log_number = c->meta.log_number };
   return put_change(c, txn);
 }
 
@@ -119,7 +119,7 @@ err_t store_abandon_rebuild(struct store *s)
   return change_sides(s, abandon_rebuild);
 }
 
-/* The items stay. Their generation is older than that of the next log's records. */
+/* The items stay. Their log's number is lower than that of the next log's records. */
 static err_code_t forget_log(void *context, MDB_txn *txn)
 {
   struct change_of_sides *c = context;
@@ -128,8 +128,8 @@ static err_code_t forget_log(void *context, MDB_txn *txn)
 
   TRY(store_forget_side(s, txn, side));
   c->meta = s->meta;
-  c->meta.generation++;
-  c->meta.sides[side].generation = c->meta.generation;
+  c->meta.log_number++;
+  c->meta.sides[side].log_number = c->meta.log_number;
   return put_change(c, txn);
 }
 

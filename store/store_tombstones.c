@@ -44,7 +44,7 @@ static err_t look_at(const struct slots *slots, const struct aside *aside, struc
 
   region_reset(slots->scratch);
   TRY(region_copy(slots->scratch, head->key, &key));
-  if (head->generation == aside->generation) {
+  if (head->log_number == aside->log_number) {
     if (!head->is_tombstone)
       return ERR_OK;
     if (time_to_forget(head->applied_unix_ms) > now_unix_ms) {

@@ -120,7 +120,7 @@ static err_t remove_from(struct step *step, struct slots *slots, struct span key
   TRY(decode(step, slots, &item, &change));
   if (!remove_parts(&change, step->space))
     return ERR_OK;
-  TRY(record_encode(&change, item.head.generation, &step->store->attribute_ids, step->region, &record));
+  TRY(record_encode(&change, item.head.log_number, &step->store->attribute_ids, step->region, &record));
   TRY(record_copy(record, item.head.has_aside, step->region, &record));
   step->n_removed++;
   return slots_overwrite(slots, item.slot, record);

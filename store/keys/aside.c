@@ -80,7 +80,7 @@ static err_t walk(const struct aside *a, struct span first, struct span key, str
   for (rc = mdb_cursor_get(cursor, &row, &data, MDB_SET_RANGE); rc == MDB_SUCCESS && is_row_of(env_span(row), key);
        rc = mdb_cursor_get(cursor, &row, &data, MDB_NEXT)) {
     TRY(read_state(a, env_span(row), env_span(data), &state));
-    if (state.head.generation != a->generation)
+    if (state.head.log_number != a->log_number)
       continue;
     if (states)
       TRY(copy_state(&state, region, &states[*n]));

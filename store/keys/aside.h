@@ -2,7 +2,7 @@
 /* The table `aside`: states that are not the item, of keys that several partitions have, and remembered tombstones.
  * Rows of one key lie together, in order of partition.
  *
- * Rows of an older generation are left over from a forgotten log, and are ignored.
+ * Rows of another log than the present one are left over from a forgotten one, and are ignored.
  */
 #ifndef STORE_ASIDE_H
 #define STORE_ASIDE_H
@@ -17,7 +17,7 @@ struct aside {
   struct env *env;
   MDB_dbi table;
   MDB_txn *txn;
-  uint64_t generation;
+  uint64_t log_number;
 };
 
 /* Is the table empty? */
@@ -41,7 +41,7 @@ err_t aside_put(const struct aside *a, struct span key, int32_t partition, struc
 /* Delete the row of a key and partition, if there is one. */
 err_t aside_del(const struct aside *a, struct span key, int32_t partition);
 
-/* Find the first row whose key is not below `from`, of any generation.
+/* Find the first row whose key is not below `from`, of any log.
  *
  * from   a row key; n = 0: begin at the first row
  * row    set to the key of the row found

@@ -6,7 +6,7 @@
 static bool must_remember(const struct key_context *k, const struct item_change *change, const struct slots_item *item)
 {
   /* The offset of an item of a former log means nothing in this one. */
-  return k->remembers_tombstones && !(change->is_sweep && item->head.generation != k->generation);
+  return k->remembers_tombstones && !(change->is_sweep && item->head.log_number != k->log_number);
 }
 
 static err_t del(struct key_context *k, const struct item_change *change, const struct slots_item *item,
@@ -39,7 +39,7 @@ err_t key_alone_apply(struct key_context *k, const struct item_change *change, c
                       enum store_effect *kind, struct item_change *effect)
 {
   *effect = *change;
-  if (item && item->head.generation == k->generation && change->offset <= item->head.offset && !change->is_sweep) {
+  if (item && item->head.log_number == k->log_number && change->offset <= item->head.offset && !change->is_sweep) {
     *kind = STORE_SKIPPED;
     return ERR_OK;
   }

@@ -7,7 +7,7 @@
 
 /* Apply a change.
  *
- * item    the key's item; NULL if it has none. An item of an older generation comes from a forgotten log, so every
+ * item    the key's item; NULL if it has none. An item of a lower log number comes from a forgotten log, so every
  *         record of the current log is newer
  * effect  set to the change
  */

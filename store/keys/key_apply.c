@@ -12,7 +12,7 @@ static err_t check_alone(const struct key_context *k, const struct item_change *
   if (!item)
     return aside_check_empty(k->aside, is_alone);
   *is_alone =
-      item->head.generation != k->generation || (item->head.partition == change->partition && !item->head.has_aside);
+      item->head.log_number != k->log_number || (item->head.partition == change->partition && !item->head.has_aside);
   return ERR_OK;
 }
 

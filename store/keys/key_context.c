@@ -14,12 +14,12 @@ err_t key_context_encode_put(const struct key_context *k, const struct item_chan
   if (stored.n && !change->is_whole)
     TRY(record_decode(stored, k->ids, region, &before));
   TRY(item_merge(&before, change, region, &after));
-  return record_encode(&after, k->generation, k->ids, region, out);
+  return record_encode(&after, k->log_number, k->ids, region, out);
 }
 
 err_t key_context_encode_tombstone(const struct key_context *k, const struct item_change *change, struct span *out)
 {
-  return record_encode_tombstone(change, k->generation, k->now_unix_ms, k->slots->scratch, out);
+  return record_encode_tombstone(change, k->log_number, k->now_unix_ms, k->slots->scratch, out);
 }
 
 err_t key_context_put_tombstone(struct key_context *k, const struct item_change *change, struct span tombstone)

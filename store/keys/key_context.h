@@ -14,7 +14,7 @@ struct key_context {
   const struct aside *aside;
   const struct attribute_ids *ids;
   struct region *effects; /* memory of decoded items in effects; lives as long as the batch's effects */
-  uint64_t generation;
+  uint64_t log_number;
   uint64_t max_items;
   int64_t now_unix_ms;
   bool remembers_tombstones; /* also those of keys that no other partition has */

@@ -11,7 +11,7 @@ enum { META_SCHEMA = 3 };
 #define META_NO_SIDE UINT64_MAX
 
 struct meta_side {
-  uint64_t generation; /* of its log; records of an older generation come from a forgotten log */
+  uint64_t log_number; /* of the log that fills it; records of a lower number come from a forgotten log */
   uint64_t n_items;
 };
 
@@ -20,7 +20,7 @@ struct meta {
   uint64_t live;       /* a side */
   uint64_t rebuilt;    /* the side being rebuilt, or META_NO_SIDE */
   uint64_t n_rebuilds; /* rebuilds begun since the store was created */
-  uint64_t generation; /* the newest generation in use */
+  uint64_t log_number; /* the highest in use: each further log gets the next one */
   struct meta_side sides[TABLES_SIDES];
 };
 

@@ -19,7 +19,7 @@ enum {
 
 struct header {
   uint64_t seal;
-  uint64_t generation;
+  uint64_t log_number;
   int64_t offset;
   int64_t timestamp_ms;
   int32_t partition;
@@ -120,14 +120,14 @@ static uint8_t *append_numbers(uint8_t *to, const struct part *p)
   return append(to, p->item_gate.v, p->item_gate.n * sizeof(float));
 }
 
-err_t record_encode(const struct item_change *item, uint64_t generation, const struct attribute_ids *ids,
+err_t record_encode(const struct item_change *item, uint64_t log_number, const struct attribute_ids *ids,
                     struct region *region, struct span *out)
 {
   size_t attribute_bytes = record_attributes_bytes(item, ids);
   uint64_t bytes = 0;
   uint8_t *record;
   struct header header = {
-    .generation = generation,
+    .log_number = log_number,
     .offset = item->offset,
     .timestamp_ms = item->timestamp_ms,
     .partition = item->partition,
@@ -156,11 +156,11 @@ err_t record_encode(const struct item_change *item, uint64_t generation, const s
   return ERR_OK;
 }
 
-err_t record_encode_tombstone(const struct item_change *item, uint64_t generation, int64_t applied_unix_ms,
+err_t record_encode_tombstone(const struct item_change *item, uint64_t log_number, int64_t applied_unix_ms,
                               struct region *region, struct span *out)
 {
   struct header header = {
-    .generation = generation,
+    .log_number = log_number,
     .offset = item->offset,
     .timestamp_ms = item->timestamp_ms,
     .partition = item->partition,
@@ -268,7 +268,7 @@ err_t record_read_head(struct span record, struct record_head *out)
 
   TRY(read_header(record, &header, &sections));
   *out = (struct record_head){
-    .generation = header.generation,
+    .log_number = header.log_number,
     .offset = header.offset,
     .timestamp_ms = header.timestamp_ms,
     .partition = header.partition,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stored form of a state of a key: an item with its parts and attributes, or a tombstone.
  *
- *   header         seal, generation, offset, timestamp, partition, key size and flags, number of parts
+ *   header         seal, number of the log, offset, timestamp, partition, key size and flags, number of parts
  *   part headers   for each part, the sizes of vector, components, item gate, codes and space name
  *   numbers        f32 of all parts, in order; at a multiple of 4 bytes
  *   bytes          key, then the space name and codes of each part
@@ -22,7 +22,7 @@
 
 /* The fields of a record that applying a change needs, besides the parts. */
 struct record_head {
-  uint64_t generation; /* of the log; offsets are comparable only within one generation */
+  uint64_t log_number; /* of the log that it came from; offsets are comparable only within one log */
   int64_t offset;
   int64_t timestamp_ms;
   int32_t partition;
@@ -38,11 +38,11 @@ struct record_head {
  *
  * Returns ERR_OK; ERR_ITEM when the key is not 1..ITEM_KEY_MAX bytes long or the item is too large for a record.
  */
-err_t record_encode(const struct item_change *item, uint64_t generation, const struct attribute_ids *ids,
+err_t record_encode(const struct item_change *item, uint64_t log_number, const struct attribute_ids *ids,
                     struct region *region, struct span *out);
 
 /* Encode the tombstone of a delete. Returns the errors of record_encode(). */
-err_t record_encode_tombstone(const struct item_change *item, uint64_t generation, int64_t applied_unix_ms,
+err_t record_encode_tombstone(const struct item_change *item, uint64_t log_number, int64_t applied_unix_ms,
                               struct region *region, struct span *out);
 
 /* Copy a record into a region, and set or clear its has_aside flag. */

@@ -266,7 +266,7 @@ static void a_forgotten_log_leaves_its_items_and_the_next_one_applies_on_top(voi
 
   fill_live(f, &o, 20);
   assert_ok(store_forget_log(f->store));
-  o.generation++;
+  o.log_number++;
   assert_false(store_is_rebuilding(f->store));
   assert_nothing_known_of_the_log(f);
   oracle_compare(&o, f->store);
@@ -324,7 +324,7 @@ static void random_rebuilds_match_the_oracle_across_reopens(void **state)
       if (dice_below(&dice, 2))
         break;
       assert_ok(store_forget_log(f->store));
-      current->generation++;
+      current->log_number++;
       *offset = 0;
       break;
     case 4:

@@ -55,7 +55,7 @@ struct oracle_item {
   int32_t partition;
   int64_t offset;
   int64_t timestamp_ms; /* 0: computed from offset and partition */
-  uint64_t generation;
+  uint64_t log_number;
 };
 
 /* An item of the engine's model: its parts as a record. */
@@ -71,7 +71,7 @@ struct oracle {
   struct oracle_item *states; /* one for each key and partition, including tombstones */
   size_t n_states;
   size_t states_capacity;
-  uint64_t generation; /* generation of the log; it starts at 0, only changes matter */
+  uint64_t log_number; /* it starts at 0, only changes matter */
   struct oracle_served *served;
   size_t n_served;
   size_t served_capacity;
@@ -237,11 +237,11 @@ static inline struct oracle_item *oracle_push(struct oracle_item **items, size_t
   return &(*items)[(*n)++];
 }
 
-/* Find the state of a key in a partition, of the current generation. */
+/* Find the state of a key in a partition, of the current log. */
 static inline struct oracle_item *oracle_state(const struct oracle *o, uint32_t id, int32_t partition)
 {
   for (size_t i = 0; i < o->n_states; i++)
-    if (o->states[i].id == id && o->states[i].partition == partition && o->states[i].generation == o->generation)
+    if (o->states[i].id == id && o->states[i].partition == partition && o->states[i].log_number == o->log_number)
       return &o->states[i];
   return NULL;
 }
@@ -271,7 +271,7 @@ static inline const struct oracle_item *oracle_winner(const struct oracle *o, ui
 
   for (size_t i = 0; i < o->n_states; i++) {
     const struct oracle_item *s = &o->states[i];
-    if (s->id != id || s->generation != o->generation)
+    if (s->id != id || s->log_number != o->log_number)
       continue;
     if (!best || s->timestamp_ms > best->timestamp_ms ||
         (s->timestamp_ms == best->timestamp_ms && s->partition > best->partition))
@@ -292,7 +292,7 @@ static inline bool oracle_settle(struct oracle *o, uint32_t id)
     return item;
   }
   if (item && item->partition == winner->partition && item->offset == winner->offset &&
-      item->generation == winner->generation)
+      item->log_number == winner->log_number)
     return false;
   if (!item)
     item = oracle_push(&o->items, &o->n, &o->capacity);
@@ -311,9 +311,9 @@ static inline enum store_effect oracle_apply(struct oracle *o, const struct orac
   if (!state) {
     state = oracle_push(&o->states, &o->n_states, &o->states_capacity);
     *state = (struct oracle_item){ .is_delete = true };
-    if (item && item->generation < o->generation)
+    if (item && item->log_number < o->log_number)
       *state = *item; /* the item of a forgotten log is the base of the new state */
-    state->generation = o->generation;
+    state->log_number = o->log_number;
   }
   oracle_fold(state, change);
   if (oracle_settle(o, change->id))
