@@ -122,12 +122,12 @@ static void send_unfit(struct catalogue *c, const struct batch_write *write)
 static err_t list_positions(struct catalogue *c, struct batch_write *out)
 {
   TRY(region_array(&c->scratch, c->topic.positions.n, sizeof *out->positions, &out->positions));
-  TRY(region_array(&c->scratch, c->topic.positions.n, sizeof *out->seen, &out->seen));
+  TRY(region_array(&c->scratch, c->topic.positions.n, sizeof *out->watermark, &out->watermark));
   out->n_positions = topic_positions_list_changed(&c->topic.positions, out->positions);
   for (size_t i = 0; i < out->n_positions; i++) {
     struct store_position *position = &out->positions[i];
     const struct store_position *hold = letter_window_hold(&c->letters, position->at.partition);
-    out->seen[i] = position->at;
+    out->watermark[i] = position->at;
     if (hold)
       topic_position_hold_back(position, hold);
   }
@@ -135,13 +135,13 @@ static err_t list_positions(struct catalogue *c, struct batch_write *out)
 }
 
 /* Remove partitions from the watermark that began to wait for room in this batch. */
-static size_t drop_waiting(const struct catalogue *c, struct position *seen, size_t n)
+static size_t drop_waiting(const struct catalogue *c, struct position *watermark, size_t n)
 {
   size_t n_kept = 0;
 
   for (size_t i = 0; i < n; i++) {
-    if (!c->topic.positions.items[seen[i].partition].is_waiting_for_room)
-      seen[n_kept++] = seen[i];
+    if (!c->topic.positions.items[watermark[i].partition].is_waiting_for_room)
+      watermark[n_kept++] = watermark[i];
   }
   return n_kept;
 }
@@ -192,8 +192,8 @@ err_t catalogue_begin_write(struct catalogue *c, const struct item_batch *batch,
 static err_t publish(struct catalogue *c, const struct batch_write *write)
 {
   drop_unusable(c, write);
-  return engine_apply(c->with.engine, write->effects.changes, write->effects.n_changes, write->seen,
-                      drop_waiting(c, write->seen, write->n_positions));
+  return engine_apply(c->with.engine, write->effects.changes, write->effects.n_changes, write->watermark,
+                      drop_waiting(c, write->watermark, write->n_positions));
 }
 
 err_t catalogue_end_write(struct catalogue *c, struct batch_write *write, err_code_t stored)

@@ -71,7 +71,7 @@ struct batch_write {
   struct store *store;
   const struct item_batch *batch;
   struct store_position *positions; /* [n_positions], to be stored with the batch */
-  struct position *seen;            /* [n_positions], for the watermark */
+  struct position *watermark;       /* [n_positions], for the watermark */
   size_t n_positions;
   struct store_effects effects;
 };

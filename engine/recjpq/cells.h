@@ -3,7 +3,7 @@
  * alone. A cell holds the items that have the same two sub-items in one pair of splits.
  *
  * The posting list of one sub-item (L_m of the RecJPQPrune paper) is a row or a column of cells: see cells_list().
- * Pairs bound scores far more sharply than single splits: an item that no pair has seen is outside the best cells of
+ * Pairs bound scores far more sharply than single splits: an item that no pair has visited is outside the best cells of
  * every pair. See recjpq_exact.c.
  *
  * A cell keeps the slots of its items and their codes in the other splits, split by split. They lie in a pool block

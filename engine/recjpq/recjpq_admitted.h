@@ -15,7 +15,8 @@ static inline bool recjpq_admits_few(const struct admit *admit, size_t n_slots)
   return admit->n_admitted < n_slots / RECJPQ_SLOTS_PER_ADMITTED;
 }
 
-/* Gather, filter and score the admitted items of n_slots slots, but those that the search has seen. Returns ERR_MEMORY.
+/* Gather, filter and score the admitted items of n_slots slots, but those that the rings have visited. Returns
+ * ERR_MEMORY.
  */
 err_t recjpq_scan_admitted(struct recjpq_search *s, size_t n_slots, struct region *scratch);
 

@@ -3,7 +3,7 @@
  * cells in the place of sub-items. It is exact.
  *
  * Each pair's cells are visited in rings of rising level (recjpq_rings.h). Suppose that every pair p has visited all
- * its cells below level next_p. An item that was not seen is in none of those cells, so the sum of its levels is at
+ * its cells below level next_p. An item that was not visited is in none of those cells, so the sum of its levels is at
  * least sum_p next_p. If that sum is above the limit, the item cannot be among the K best, and the search ends.
  *
  *   the paper, over splits                        here, over pairs
@@ -14,10 +14,10 @@
  *
  * A pair's bound is far sharper than the bounds of its two splits. With M = 8 splits of 256 sub-items, a few percent of
  * the items are visited; single splits visit a fifth. In a cell, only the items that pass the levels of the other
- * splits are scored. An item that was already seen in an earlier ring of another pair is skipped (recjpq_seen.h).
+ * splits are scored. An item that was already visited in an earlier ring of another pair is skipped (recjpq_visited.h).
  *
  * Small catalogues are scanned instead, and columns without cells, and a query whose rings turn out to be large
- * (recjpq_budget.h). The scan keeps the hits of the rings and skips the items that they have seen.
+ * (recjpq_budget.h). The scan keeps the hits of the rings and skips the items that they have visited.
  */
 #include <math.h>
 
@@ -48,20 +48,20 @@ static bool visit_rings(struct recjpq_search *s, struct recjpq_budget *budget, s
   return true;
 }
 
-/* Let a scan find the items that the rings have not seen. The scan changes the tables, so it gets a copy. */
+/* Let a scan find the items that the rings have not visited. The scan changes the tables, so it gets a copy. */
 static err_t start_scan(struct recjpq_search *s, const struct recjpq_rings *rings, struct region *scratch)
 {
-  struct recjpq_seen *seen = &s->seen;
+  struct recjpq_visited *visited = &s->visited;
   size_t n_bytes = s->deficits.n_splits * PQ_SUBITEMS;
   uint8_t *tables;
 
   TRY(region_array(scratch, n_bytes, 1, &tables));
-  TRY(region_array(scratch, rings->n_pairs, sizeof *seen->nexts, &seen->nexts));
+  TRY(region_array(scratch, rings->n_pairs, sizeof *visited->nexts, &visited->nexts));
   memcpy(tables, s->deficits.tables, n_bytes);
-  seen->cells = &s->columns->cells;
-  seen->tables = tables;
+  visited->cells = &s->columns->cells;
+  visited->tables = tables;
   for (size_t i = 0; i < rings->n_pairs; i++)
-    seen->nexts[i] = rings->pairs[i].next;
+    visited->nexts[i] = rings->pairs[i].next;
   recjpq_deficits_quantise(&s->deficits, recjpq_threshold(s));
   return ERR_OK;
 }

@@ -45,7 +45,7 @@ bool recjpq_is_candidate(const struct recjpq_search *s, uint32_t slot)
 
   if ((admit->n_excluded > 0 || admit->late) && !admit_slot(admit, slot))
     return false;
-  return !s->seen.nexts || !recjpq_was_seen(&s->seen, s->columns->codes + slot * s->deficits.n_splits);
+  return !s->visited.nexts || !recjpq_was_visited(&s->visited, s->columns->codes + slot * s->deficits.n_splits);
 }
 
 static void score_slot(struct recjpq_search *s, uint32_t slot)

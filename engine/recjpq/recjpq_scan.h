@@ -7,7 +7,7 @@
 
 #include "engine/recjpq/recjpq_deficits.h"
 #include "engine/recjpq/recjpq_hits.h"
-#include "engine/recjpq/recjpq_seen.h"
+#include "engine/recjpq/recjpq_visited.h"
 
 enum {
   RECJPQ_PENDING_MAX = 64,
@@ -26,7 +26,7 @@ struct recjpq_search {
   float expected;   /* what the floor will probably be at the end; -inf: unknown */
   float ceiling;    /* items that reach this were offered before; inf: none were */
   struct recjpq_deficits deficits;
-  struct recjpq_seen seen;              /* the scan skips these items */
+  struct recjpq_visited visited;        /* the scan skips these items */
   size_t n_tables;                      /* the scan filters by this many splits: those in which items lose most */
   size_t n_quiet;                       /* consecutive blocks in which hardly any item passed the filter */
   size_t n_pending;                     /* slots */
@@ -58,7 +58,7 @@ static inline bool recjpq_admit(const struct recjpq_search *s, uint32_t slot)
   return s->result->admit.admits_parts || admit_slot(&s->result->admit, slot);
 }
 
-/* Is an item not excluded, and was it not seen? The filter's bits have admitted its slot. */
+/* Is an item not excluded, and was it not visited? The filter's bits have admitted its slot. */
 bool recjpq_is_candidate(const struct recjpq_search *s, uint32_t slot);
 
 /* Filter and score the items of the block of slots that begins at `first`, a multiple of RECJPQ_BLOCK_ITEMS. There are

@@ -18,7 +18,7 @@ enum {
 /* A ring that has begun. Its cells may be in flight: their memory is being prefetched, while later rings begin. */
 struct recjpq_open_ring {
   const struct recjpq_ring_pair *pair;
-  struct recjpq_seen seen; /* by the other pairs' rings when this ring began */
+  struct recjpq_visited visited; /* by the other pairs' rings when this ring began */
 };
 
 /* A cell whose head is being prefetched. */
