@@ -180,6 +180,7 @@ struct store_scan {
   _Atomic uint64_t items_sum; /* sum of digest(key, slot) over the records read so far */
   pthread_mutex_t keys_lock;  /* for the fields below: how far table `keys` has been read */
   uint64_t keys_sum;          /* the same sum over its rows */
+  uint64_t n_keys;            /* rows that were read */
   uint8_t key[STORE_LMDB_KEY_MAX];
   size_t key_bytes; /* 0: from the first row */
   bool has_read_keys;

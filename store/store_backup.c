@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -263,7 +264,7 @@ static err_t scan_items(struct store *s, uint64_t *n_items)
 struct walk {
   struct store *store;
   struct seen_store *seen;
-  uint64_t n;
+  uint64_t n, n_users;
 };
 
 static err_code_t walk_aside(void *context, MDB_txn *txn)
@@ -285,22 +286,38 @@ static err_code_t walk_aside(void *context, MDB_txn *txn)
   }
 }
 
+/* Count a row of what users have seen, which comes after `last`. */
+static err_t walk_seen_row(struct walk *w, MDB_txn *txn, MDB_val *last, MDB_val *key, struct span value)
+{
+  struct seen_chunk chunk;
+
+  if (!seen_chunk_decode(value, &chunk) || (last->mv_size && mdb_cmp(txn, w->seen->logs, last, key) >= 0))
+    FAIL(ERR_STORE_CORRUPT, "store %s is damaged: a row of what users have seen: " ENV_REMEDY, w->seen->env->path);
+  w->n += chunk.n;
+  w->n_users += !last->mv_size || !span_equal(seen_key_user(env_span(*last)), seen_key_user(env_span(*key)));
+  *last = *key;
+  return ERR_OK;
+}
+
 static err_code_t walk_seen(void *context, MDB_txn *txn)
 {
   struct walk *w = context;
   struct seen_store *s = w->seen;
   AUTO(env_close_cursor) MDB_cursor *cursor = NULL;
-  MDB_val key, value;
-  struct seen_chunk chunk;
+  MDB_val key, value, last = { 0 };
   int rc;
 
   TRY(env_verify(s->env, mdb_cursor_open(txn, s->logs, &cursor), "read what users have seen"));
-  while ((rc = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == MDB_SUCCESS) {
-    if (!seen_chunk_decode(env_span(value), &chunk))
-      FAIL(ERR_STORE_CORRUPT, "store %s is damaged: a row of what users have seen: " ENV_REMEDY, s->env->path);
-    w->n += chunk.n;
-  }
-  return rc == MDB_NOTFOUND ? ERR_OK : env_verify(s->env, rc, "read what users have seen");
+  while ((rc = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == MDB_SUCCESS)
+    TRY(walk_seen_row(w, txn, &last, &key, env_span(value)));
+  if (rc != MDB_NOTFOUND)
+    return env_verify(s->env, rc, "read what users have seen");
+  if (w->n != s->counts.n_items || w->n_users != s->counts.n_users)
+    FAIL(ERR_STORE_CORRUPT,
+         "store %s is damaged: %" PRIu64 " users have seen %" PRIu64 " items, but it counted %" PRIu64 " and %" PRIu64
+         ": " ENV_REMEDY,
+         s->env->path, w->n_users, w->n, s->counts.n_users, s->counts.n_items);
+  return ERR_OK;
 }
 
 /* Read the records of the control topic: each has a seal. */
@@ -315,12 +332,20 @@ static err_t read_models(struct store *s)
   return store_models_get(s, &region, &records, &n, &has_position, &position);
 }
 
+static err_code_t check_meta(void *context, MDB_txn *txn)
+{
+  const struct walk *w = context;
+
+  return w->store ? meta_check(w->store->env, txn, w->store->meta_table) : meta_check(w->seen->env, txn, w->seen->meta);
+}
+
 static err_t verify_items(const char *path, struct store_contents *out)
 {
   AUTO(store_close) struct store *s = NULL;
 
   TRY(store_open_sized(path, MAP_BYTES, &s));
   struct walk walk = { .store = s };
+  TRY(store_read(s, check_meta, &walk));
   TRY(scan_items(s, &out->n_items));
   TRY(store_read(s, walk_aside, &walk));
   out->n_aside = walk.n;
@@ -334,8 +359,9 @@ static err_t verify_seen(const char *path, struct store_contents *out)
   AUTO(seen_store_close) struct seen_store *s = NULL;
   static const struct seen_store_limits limits = { .max_per_user = UINT32_MAX };
 
-  TRY(seen_store_open_sized(path, &limits, MAP_BYTES, &s));
+  TRY(seen_store_open_sized(path, &limits, MAP_BYTES, true, &s));
   struct walk walk = { .seen = s };
+  TRY(env_read(s->env, check_meta, &walk));
   TRY(env_read(s->env, walk_seen, &walk));
   out->n_seen_items = walk.n;
   return ERR_OK;

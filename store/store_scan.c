@@ -79,6 +79,9 @@ static err_code_t read_keys(void *context, MDB_txn *txn)
   for (size_t i = 0; i < piece->n && rc == MDB_SUCCESS; i++) {
     if (data.mv_size != SLOT_NUMBER_BYTES)
       FAIL(ERR_STORE_CORRUPT, "store %s is damaged: a slot in table `keys`: " ENV_REMEDY, s->env->path);
+    if (scan->n_keys++ == scan->n_items) /* or a damaged table may be read for ever */
+      FAIL(ERR_STORE_CORRUPT, "store %s is damaged: table `keys` has more rows than there are items: " ENV_REMEDY,
+           s->env->path);
     scan->keys_sum += digest(env_span(key), slot_number_decode(data.mv_data));
     rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT);
   }

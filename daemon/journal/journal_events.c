@@ -85,6 +85,7 @@ static const struct journal_event events[] = {
   { "stop_gave_up", "7d41c0bb34c74535a2a0a88c285d77d5", "A part of the daemon hangs while it stops" },
   { "stopped", "be74fb92fc144751bb1c29dd429b19a9", "The daemon has stopped" },
   { "stopping", "f68cc5eaa122440a89273a69a3673956", "The daemon stops" },
+  { "store_damaged", "77c1812cb6544991add3165e664116f3", "The store is damaged" },
   { "store_disk_full", "e1dec8a2d2f74912bbdaa0af3cbab7e6", "The store's disk is full" },
   { "store_loaded", "cadd51798ddb4cb28f635ebd79cb348e", "The store is loaded" },
   { "store_not_synced", "6b7dd5ffe57943869425a7338207312b", "The newest transaction of the store may not be on disk" },

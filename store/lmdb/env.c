@@ -6,6 +6,7 @@
 #include "base/disk_error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "store/lmdb/pages.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -186,6 +187,16 @@ static err_t fit_file(struct env *env, size_t old_bytes)
   return ERR_OK;
 }
 
+/* LMDB calls this when it can neither go on nor return. */
+static void on_damage(MDB_env *mdb, const char *reason)
+{
+  const struct env *env = mdb_env_get_userctx(mdb);
+
+  log_error("store_damaged", "path=%s reason=%s remedy=%s", log_quote(span_of_str(env->path)),
+            log_quote(span_of_str(reason)), log_quote(span_of_str(ENV_REMEDY)));
+  _exit(ENV_DAMAGED_STATUS);
+}
+
 static err_t open_mdb(struct env *env, size_t map_bytes)
 {
   MDB_stat stat;
@@ -194,6 +205,8 @@ static err_t open_mdb(struct env *env, size_t map_bytes)
 
   TRY(reserve_lock_file(env));
   TRY(env_verify(env, mdb_env_create(&env->mdb), "begin"));
+  TRY(env_verify(env, mdb_env_set_userctx(env->mdb, env), "begin"));
+  TRY(env_verify(env, mdb_env_set_assert(env->mdb, on_damage), "begin"));
   TRY(env_verify(env, mdb_env_set_maxdbs(env->mdb, TABLES_MAX), "set the number of tables"));
   TRY(env_verify(env, mdb_env_set_maxreaders(env->mdb, READERS_MAX), "set the number of readers"));
   TRY(env_verify(env, mdb_env_set_mapsize(env->mdb, old_bytes > map_bytes ? old_bytes : map_bytes), "set the map"));
@@ -217,7 +230,16 @@ static void init_map_lock(struct env *env)
   pthread_rwlockattr_destroy(&prefers_writer);
 }
 
-err_t env_open(const char *path, size_t map_bytes, struct env **out)
+static err_t check_pages(struct env *env)
+{
+  mdb_filehandle_t fd;
+  size_t bytes;
+
+  TRY(reach_file(env, &fd, &bytes));
+  return pages_check(env->path, fd, env->page_bytes);
+}
+
+err_t env_open(const char *path, size_t map_bytes, bool checks_pages, struct env **out)
 {
   AUTO(env_close) struct env *env = NULL;
 
@@ -228,6 +250,8 @@ err_t env_open(const char *path, size_t map_bytes, struct env **out)
   TRY(make_directory(path));
   TRY(directory_lock_acquire(path, &env->lock));
   TRY(open_mdb(env, map_bytes));
+  if (checks_pages)
+    TRY(check_pages(env));
   env->txn_id = last_txn_id(env);
   *out = env;
   env = NULL;

@@ -2,6 +2,7 @@
 /* Reading and writing the sealed values of table `meta`. */
 #include "store/lmdb/meta.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "store/lmdb/seal.h"
 
@@ -36,6 +37,21 @@ err_t meta_get_bytes(struct env *env, MDB_txn *txn, MDB_dbi table, const char *n
     FAIL(ERR_STORE_CORRUPT, "store %s is damaged: `%s` in table `meta`: " ENV_REMEDY, env->path, name);
   *out = span_of((const uint8_t *)data.mv_data + SEAL_BYTES, data.mv_size - SEAL_BYTES);
   return ERR_OK;
+}
+
+err_t meta_check(struct env *env, MDB_txn *txn, MDB_dbi table)
+{
+  AUTO(env_close_cursor) MDB_cursor *cursor = NULL;
+  MDB_val key, data;
+  int rc;
+
+  TRY(env_verify(env, mdb_cursor_open(txn, table, &cursor), "read table `meta`"));
+  while ((rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT)) == MDB_SUCCESS) {
+    if (!seal_check(env_span(data)))
+      FAIL(ERR_STORE_CORRUPT, "store %s is damaged: %s in table `meta`: " ENV_REMEDY, env->path,
+           log_quote(env_span(key)));
+  }
+  return rc == MDB_NOTFOUND ? ERR_OK : env_verify(env, rc, "read table `meta`");
 }
 
 err_t meta_get_number(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, uint64_t *out)

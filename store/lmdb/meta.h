@@ -41,6 +41,9 @@ static inline bool meta_is_dropped(const struct meta *meta, size_t side)
 err_t meta_get_schema(struct env *env, MDB_txn *txn, MDB_dbi table, uint64_t *out);
 err_t meta_put_schema(struct env *env, MDB_txn *txn, MDB_dbi table);
 
+/* Verify the checksum of every value. Returns ERR_STORE_CORRUPT with the name. */
+err_t meta_check(struct env *env, MDB_txn *txn, MDB_dbi table);
+
 /* Get or put the state of the store. Getting one that is missing or impossible is ERR_STORE_CORRUPT, with the remedy.
  */
 err_t meta_get(struct env *env, MDB_txn *txn, MDB_dbi table, struct meta *out);

@@ -28,9 +28,11 @@ struct seen_store {
   } stats;
 };
 
-/* Open a store as seen_store_open() does, with a given size of a new map. Tests use small maps, which fill up soon. */
+/* Open a store as seen_store_open() does, with a given size of a new map. Tests use small maps, which fill up soon.
+ *
+ * checks_pages  as in env_open() */
 err_t seen_store_open_sized(const char *path, const struct seen_store_limits *limits, size_t map_bytes,
-                            struct seen_store **out);
+                            bool checks_pages, struct seen_store **out);
 
 /* Run `body` in a write transaction and commit it, as env_write() does. */
 err_t seen_store_write(struct seen_store *s, env_body body, void *context);

@@ -97,14 +97,14 @@ static err_t open_tables(struct seen_store *s)
 }
 
 err_t seen_store_open_sized(const char *path, const struct seen_store_limits *limits, size_t map_bytes,
-                            struct seen_store **out)
+                            bool checks_pages, struct seen_store **out)
 {
   AUTO(seen_store_close) struct seen_store *s = NULL;
 
   TRY(mem_array(1, sizeof *s, &s));
   s->clock_unix_ms = clock_unix_ms;
   s->limits = *limits;
-  TRY(env_open(path, map_bytes, &s->env));
+  TRY(env_open(path, map_bytes, checks_pages, &s->env));
   TRY(open_tables(s));
   seen_store_publish(s, &(struct seen_counts){ s->counts.n_users, s->counts.n_items });
   *out = s;
@@ -114,7 +114,8 @@ err_t seen_store_open_sized(const char *path, const struct seen_store_limits *li
 
 err_t seen_store_open(const char *path, const struct seen_store_limits *limits, struct seen_store **out)
 {
-  return seen_store_open_sized(path, limits, MAP_BYTES, out);
+  /* It may be large, and only the rows of some users are read. */
+  return seen_store_open_sized(path, limits, MAP_BYTES, false, out);
 }
 
 void seen_store_close(struct seen_store **s)

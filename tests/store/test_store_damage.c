@@ -3,9 +3,11 @@
 #include "store/store.h"
 
 #include "store/lmdb/seal.h"
+#include "store/store_backup.h"
 #include "tests/support/store_fixture.h"
 
 #include <fcntl.h>
+#include <sys/wait.h>
 
 static uint64_t seed;
 
@@ -367,15 +369,148 @@ static void environment_of_someone_else_is_refused(void **state)
   store_close(&f->store);
   snprintf(path, sizeof path, "%s/data.mdb", f->path);
   assert_int_equal(unlink(path), 0);
-  assert_ok(env_open(f->path, 1 << 20, &env));
+  assert_ok(env_open(f->path, 1 << 20, true, &env));
   assert_ok(env_write(env, make_foreign_table, env));
   env_close(&env);
   assert_open_fails(f, "has no table `meta`");
 }
 
+/* ---- Pages ---- */
+
+enum { PAGE_BYTES = 4096, DAMAGES = 200 };
+
+/* Lose, overwrite or spoil a page. */
+static void damage_page(struct dice *dice, uint8_t *page)
+{
+  size_t first = dice_below(dice, PAGE_BYTES), n = dice_below(dice, PAGE_BYTES - first);
+
+  switch (dice_below(dice, 4)) {
+  case 0:
+    memset(page, 0, PAGE_BYTES);
+    return;
+  case 1:
+    first = 0;
+    n = PAGE_BYTES;
+    break;
+  case 2:
+    first = 0; /* the header, and where nodes begin */
+    n = 1 + dice_below(dice, 64);
+    break;
+  }
+  for (size_t i = first; i < first + n; i++)
+    page[i] = (uint8_t)dice_u64(dice);
+}
+
+/* Read everything. If nothing fails, all items must be there. */
+static bool is_found_damaged(const struct fixture *f, const struct oracle *o)
+{
+  struct store_contents contents;
+  struct store *s;
+  err_code_t err = store_backup_verify(f->path, &contents);
+
+  if (err == ERR_OK) {
+    assert_int_equal(contents.n_items, o->n);
+    assert_ok(open_store(f->path, &s));
+    store_close(&s);
+  }
+  assert_true(err == ERR_OK || err == ERR_STORE_CORRUPT);
+  return err != ERR_OK;
+}
+
+/* LMDB would abort, loop or read outside the file for some of these. */
+static void any_damaged_page_is_an_error_or_not_in_use(void **state)
+{
+  struct fixture *f = *state;
+  struct oracle o = { 0 };
+  struct dice dice = { seed };
+  uint8_t *bytes, was[PAGE_BYTES];
+  size_t n_found = 0;
+
+  open_small_with_items(f, &o);
+  fill(f, &o, 300);
+  store_close(&f->store);
+  size_t n = read_data(f, &bytes);
+  assert_false(is_found_damaged(f, &o));
+  for (size_t i = 0; i < DAMAGES; i++) {
+    uint8_t *page = bytes + (2 + dice_below(&dice, n / PAGE_BYTES - 2)) * PAGE_BYTES;
+    memcpy(was, page, sizeof was);
+    damage_page(&dice, page);
+    write_data(f, bytes, n);
+    n_found += is_found_damaged(f, &o);
+    memcpy(page, was, sizeof was);
+  }
+  assert_true(n_found > DAMAGES / 20);
+  write_data(f, bytes, n);
+  assert_false(is_found_damaged(f, &o));
+  free(bytes);
+  oracle_fini(&o);
+}
+
+static err_code_t walk_main(void *context, MDB_txn *txn)
+{
+  AUTO(env_close_cursor) MDB_cursor *cursor = NULL;
+  MDB_val key, value;
+  MDB_dbi table;
+  int rc;
+
+  TRY(env_verify(context, mdb_dbi_open(txn, "keys", 0, &table), "open"));
+  TRY(env_verify(context, mdb_cursor_open(txn, table, &cursor), "read"));
+  while ((rc = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == MDB_SUCCESS)
+    ;
+  return rc == MDB_NOTFOUND ? ERR_OK : env_verify(context, rc, "read");
+}
+
+/* Read a table without looking at its pages first, in another process. Return its exit status. */
+static int status_of_reading(const struct fixture *f)
+{
+  pid_t child = fork();
+  int status;
+
+  assert_true(child >= 0);
+  if (child == 0) {
+    struct env *env;
+    log_set_level(LOG_LEVEL_ERROR);
+    err_code_t err = env_open(f->path, 1 << 20, false, &env);
+    if (err == ERR_OK)
+      err = env_read(env, walk_main, env);
+    _exit(err == ERR_OK ? 0 : err == ERR_STORE_CORRUPT ? 1 : 2);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
+static void damage_that_lmdb_cannot_return_ends_the_process_with_a_status(void **state)
+{
+  struct fixture *f = *state;
+  struct oracle o = { 0 };
+  uint8_t *bytes, was[PAGE_BYTES];
+  size_t n_ended = 0;
+
+  open_small_with_items(f, &o);
+  fill(f, &o, 300);
+  store_close(&f->store);
+  size_t n = read_data(f, &bytes);
+  for (size_t at = 2 * PAGE_BYTES; at + PAGE_BYTES <= n; at += PAGE_BYTES) {
+    memcpy(was, bytes + at, sizeof was);
+    memset(bytes + at, 0, sizeof was);
+    write_data(f, bytes, n);
+    int status = status_of_reading(f);
+    assert_true(status == 0 || status == 1 || status == ENV_DAMAGED_STATUS);
+    n_ended += status == ENV_DAMAGED_STATUS;
+    memcpy(bytes + at, was, sizeof was);
+  }
+  assert_true(n_ended > 0);
+  write_data(f, bytes, n);
+  free(bytes);
+  oracle_fini(&o);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
+    STORE_TEST(any_damaged_page_is_an_error_or_not_in_use),
+    STORE_TEST(damage_that_lmdb_cannot_return_ends_the_process_with_a_status),
     STORE_TEST(damaged_record_is_an_error_that_names_key_and_slot),
     STORE_TEST(damaged_key_table_is_found_by_a_scan),
     STORE_TEST(newer_schema_is_refused_with_the_remedy),

@@ -34,7 +34,7 @@ struct fixture {
 
 static void open_sized(struct fixture *f, size_t map_bytes)
 {
-  assert_ok(seen_store_open_sized(f->path, &f->limits, map_bytes, &f->store));
+  assert_ok(seen_store_open_sized(f->path, &f->limits, map_bytes, true, &f->store));
   f->store->clock_unix_ms = clock_of_test;
 }
 
@@ -423,7 +423,7 @@ static void follow_log(const struct fixture *f)
 {
   struct seen_store *s;
 
-  if (seen_store_open_sized(f->path, &f->limits, 1 << 16, &s) != ERR_OK)
+  if (seen_store_open_sized(f->path, &f->limits, 1 << 16, true, &s) != ERR_OK)
     _exit(1);
   s->clock_unix_ms = clock_of_test;
   for (int64_t i = next_of(s); apply_numbered(s, i) == ERR_OK; i++) {
