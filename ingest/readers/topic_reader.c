@@ -332,7 +332,6 @@ static void take_event(struct poll *p, const rd_kafka_message_t *m)
   case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
     p->events->is_out_of_range = true;
     p->events->out_of_range_partition = m->partition;
-    p->events->reason = "the offset is outside the log";
     break;
   case RD_KAFKA_RESP_ERR__BAD_MSG:
   case RD_KAFKA_RESP_ERR__BAD_COMPRESSION:

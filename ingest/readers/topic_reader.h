@@ -70,7 +70,6 @@ void topic_reader_unassign(struct topic_reader *r);
 struct topic_events {
   bool is_out_of_range; /* the next offset is outside the log of out_of_range_partition */
   int32_t out_of_range_partition;
-  const char *reason;
   bool is_damaged; /* the broker's log cannot be read at damaged_offset; -1: the offset is unknown */
   int32_t damaged_partition;
   int64_t damaged_offset;
