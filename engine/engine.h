@@ -249,9 +249,6 @@ const struct key_hash *engine_key_hash(const struct engine *e);
 err_t searcher_open(struct engine *e, struct searcher **out);
 void searcher_close(struct searcher **s);
 
-/* From now on, use at most n threads for a search of this searcher. Thread: the worker that owns the searcher. */
-void searcher_limit_threads(struct searcher *s, size_t n);
-
 /* From now on, call pause(context) between the steps of each search of `s` on the processor, in its thread. Other
  * threads that share the search continue. The call may search with `between`, and with no other searcher of the thread.
  *

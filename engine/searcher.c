@@ -62,12 +62,6 @@ void searcher_close(struct searcher **s)
   mem_free(s);
 }
 
-void searcher_limit_threads(struct searcher *s, size_t n)
-{
-  if (s->members)
-    members_limit(s->members, n);
-}
-
 void searcher_set_pause(struct searcher *s, struct searcher *between, void (*pause)(void *context), void *context)
 {
   s->pause = (struct search_pause){ pause, context };

@@ -24,7 +24,6 @@ struct members {
   struct share share;
   struct member *at; /* [n_max] */
   size_t n_max;
-  size_t n_limit; /* members of a search, at most n_max */
   bool shares_always;
   _Atomic size_t n_begun;       /* helpers */
   _Atomic bool is_open;         /* members may begin */
@@ -41,7 +40,7 @@ err_t members_open(struct team *team, size_t n_max, size_t max_batch, bool share
   TRY(mem_array(1, sizeof *m, &m));
   m->share.search.team = team;
   m->share.steps_one_by_one = m->shares_always = shares_always;
-  m->n_max = m->n_limit = n_max;
+  m->n_max = n_max;
   TRY(mem_array(n_max, sizeof *m->at, &m->at));
   TRY(mem_array(max_batch, sizeof *m->share.floors, &m->share.floors));
   *out = m;
@@ -58,11 +57,6 @@ void members_close(struct members **m)
   mem_free(&(*m)->at);
   mem_free(&(*m)->share.floors);
   mem_free(m);
-}
-
-void members_limit(struct members *m, size_t n)
-{
-  m->n_limit = n < m->n_max ? n : m->n_max;
 }
 
 /* The calling thread uses the heaps of the batch, but results of its own: helpers may begin at any time, and copy those
@@ -192,7 +186,7 @@ static void merge_all(struct members *m, struct search_batch *batch)
 static size_t choose_n_members(const struct members *m, const struct method_row *row, const struct search_batch *batch)
 {
   assert(row->items_per_member > 0);
-  size_t n_max = row->queries_per_claim ? size_min(m->n_limit, batch->n) : m->n_limit;
+  size_t n_max = row->queries_per_claim ? size_min(m->n_max, batch->n) : m->n_max;
   size_t n = (size_t)batch->n_items * batch->n / row->items_per_member;
 
   return m->shares_always ? n_max : size_min(n, n_max);

@@ -18,9 +18,6 @@ struct members;
 err_t members_open(struct team *team, size_t n_max, size_t max_batch, bool shares_always, struct members **out);
 void members_close(struct members **m);
 
-/* From now on, let at most n >= 1 members share a search. */
-void members_limit(struct members *m, size_t n);
-
 /* Search a batch with the method of a row, like its search function. The calling thread does what no helper does.
  *
  * Returns ERR_MEMORY. Thread: the one that owns the searcher. */

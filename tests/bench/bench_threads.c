@@ -165,7 +165,7 @@ static err_t open_searchers(struct bench *b)
   for (size_t i = 0; i < b->n_threads; i++) {
     b->runners[i].engine.engine = b->engine.engine;
     TRY(searcher_open(b->engine.engine, &b->runners[i].engine.searcher));
-    searcher_limit_threads(b->runners[i].engine.searcher, 1);
+    searcher_set_aside(b->runners[i].engine.searcher);
   }
   return ERR_OK;
 }

@@ -23,11 +23,11 @@ enum {
   EXCLUDED = 20,
   ROUNDS = 150,
   LIVE_ROUNDS = 40,
-  N_LIMITS = 3,
+  N_ENGINES = 4,
   MEMBERS = 7,
 };
 
-static const size_t limits[N_LIMITS] = { 2, 3, MEMBERS };
+static const size_t threads_per_search[N_ENGINES] = { 1, 2, 3, MEMBERS };
 
 static const struct space_methods {
   const char *space;
@@ -70,13 +70,13 @@ static int remove_models(void **state)
   return 0;
 }
 
-static struct engine *open_shared_engine(size_t n_threads)
+static struct engine *open_shared_engine(size_t per_search, size_t n_threads)
 {
   struct engine_space spaces[SUBJECTS];
   struct engine_config config = {
     spaces, SUBJECTS, ITEMS, 2 * ITEMS, BATCH, isa_detect(), ENGINE_CPU, 0, { 0 }, { 0 }
   };
-  struct engine_threads threads = { .per_search = MEMBERS, .max = n_threads, .shares_always = true };
+  struct engine_threads threads = { .per_search = per_search, .max = n_threads, .shares_always = true };
   struct engine *e;
 
   for (size_t i = 0; i < SUBJECTS; i++)
@@ -86,12 +86,20 @@ static struct engine *open_shared_engine(size_t n_threads)
   return e;
 }
 
-static struct searcher *open_limited(struct engine *e, size_t n)
+static struct searcher *open_searcher(struct engine *e)
 {
   struct searcher *s;
 
   assert_ok(searcher_open(e, &s));
-  searcher_limit_threads(s, n);
+  return s;
+}
+
+/* A searcher that shares nothing, in an engine whose other searchers do. */
+static struct searcher *open_aside(struct engine *e)
+{
+  struct searcher *s = open_searcher(e);
+
+  searcher_set_aside(s);
   return s;
 }
 
@@ -111,8 +119,8 @@ static void draw_vector(struct dice *dice, float *v)
     v[k] = is_rare ? dice_float(dice, 4.0f) : (float)dice_below(dice, 3) - 1.0f;
 }
 
-/* Put or delete n random items in one epoch. Some items lack the parts of some spaces. */
-static void churn(struct engine *e, struct dice *dice, size_t n, bool deletes)
+/* Put or delete n random items in one epoch of each engine. Some items lack the parts of some spaces. */
+static void churn(struct engine *const *engines, size_t n_engines, struct dice *dice, size_t n, bool deletes)
 {
   struct item_change *changes = calloc(n, sizeof *changes);
   struct part(*parts)[SUBJECTS] = calloc(n, sizeof *parts);
@@ -138,7 +146,8 @@ static void churn(struct engine *e, struct dice *dice, size_t n, bool deletes)
         parts[i][change->n_parts++].vector = (struct floats){ vectors[i], DIM };
     }
   }
-  fixture_apply(e, changes, n);
+  for (size_t i = 0; i < n_engines; i++)
+    fixture_apply(engines[i], changes, n);
   free(changes);
   free(parts);
   free(vectors);
@@ -199,34 +208,36 @@ static void assert_same(const struct question *q, size_t n_threads, const struct
 static void any_number_of_threads_gives_the_same_answers(void **state)
 {
   struct dice dice = { seed + 1 };
-  struct engine *e = open_shared_engine(MEMBERS);
-  struct searcher *one = open_limited(e, 1), *aside = open_limited(e, MEMBERS), *shared[N_LIMITS];
+  struct engine *engines[N_ENGINES]; /* of the same items */
+  struct searcher *searchers[N_ENGINES], *aside;
   struct answer expected[BATCH], answers[BATCH];
   struct question q;
 
   (void)state;
-  searcher_set_aside(aside);
-  for (size_t i = 0; i < N_LIMITS; i++)
-    shared[i] = open_limited(e, limits[i]);
+  for (size_t i = 0; i < N_ENGINES; i++) {
+    engines[i] = open_shared_engine(threads_per_search[i], MEMBERS);
+    searchers[i] = open_searcher(engines[i]);
+  }
+  aside = open_aside(engines[N_ENGINES - 1]);
   for (size_t round = 0; round < ROUNDS; round++) {
     if (round == 10) /* before, the catalogue is empty */
-      churn(e, &dice, ITEMS, false);
+      churn(engines, N_ENGINES, &dice, ITEMS, false);
     else if (round % 10 == 0)
-      churn(e, &dice, 200, true);
+      churn(engines, N_ENGINES, &dice, 200, true);
     draw_question(&dice, &q);
-    fixture_search(e, one, q.queries, q.n, expected);
-    fixture_search(e, aside, q.queries, q.n, answers);
-    assert_same(&q, 1, expected, answers);
-    for (size_t i = 0; i < N_LIMITS; i++) {
-      fixture_search(e, shared[i], q.queries, q.n, answers);
-      assert_same(&q, limits[i], expected, answers);
+    fixture_search(engines[0], searchers[0], q.queries, q.n, expected);
+    for (size_t i = 1; i < N_ENGINES; i++) {
+      fixture_search(engines[i], searchers[i], q.queries, q.n, answers);
+      assert_same(&q, threads_per_search[i], expected, answers);
     }
+    fixture_search(engines[N_ENGINES - 1], aside, q.queries, q.n, answers);
+    assert_same(&q, 1, expected, answers);
   }
-  searcher_close(&one);
   searcher_close(&aside);
-  for (size_t i = 0; i < N_LIMITS; i++)
-    searcher_close(&shared[i]);
-  engine_close(&e);
+  for (size_t i = 0; i < N_ENGINES; i++) {
+    searcher_close(&searchers[i]);
+    engine_close(&engines[i]);
+  }
 }
 
 /* A thread that searches by one thread and by several, and compares where both saw the same epoch. */
@@ -261,18 +272,18 @@ static void threads_share_searches_while_items_change_and_others_search(void **s
 {
   enum { CLIENTS = 2 };
   struct dice dice = { seed + 2 };
-  struct engine *e = open_shared_engine(3);
+  struct engine *e = open_shared_engine(MEMBERS, 3);
   struct client clients[CLIENTS] = { { .engine = e, .dice = { seed + 3 } }, { .engine = e, .dice = { seed + 4 } } };
 
   (void)state;
-  churn(e, &dice, ITEMS, false);
+  churn(&e, 1, &dice, ITEMS, false);
   for (size_t i = 0; i < CLIENTS; i++) {
-    clients[i].one = open_limited(e, 1);
-    clients[i].shared = open_limited(e, MEMBERS);
+    clients[i].one = open_aside(e);
+    clients[i].shared = open_searcher(e);
     assert_int_equal(pthread_create(&clients[i].thread, NULL, compare, &clients[i]), 0);
   }
   while (atomic_load(&clients[0].n_compared) < LIVE_ROUNDS || atomic_load(&clients[1].n_compared) < LIVE_ROUNDS)
-    churn(e, &dice, 20, true);
+    churn(&e, 1, &dice, 20, true);
   for (size_t i = 0; i < CLIENTS; i++) {
     pthread_join(clients[i].thread, NULL);
     searcher_close(&clients[i].one);
