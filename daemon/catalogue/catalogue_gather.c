@@ -2,8 +2,6 @@
 /* Read records of the topic into a batch. A record that cannot be used becomes a dead letter. */
 #include "daemon/catalogue/catalogue_state.h"
 
-#include <inttypes.h>
-
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/delivery/record_letter.h"
@@ -70,12 +68,7 @@ static err_t poll_records(struct catalogue *c, size_t room, int timeout_ms, stru
   struct topic_events events;
 
   topic_reader_poll(c->topic.reader, n_max, timeout_ms, c->records, n, &events);
-  if (events.is_denied)
-    FAIL(ERR_KAFKA_DENIED, "this user may describe topic %s, but not read it: allow it to read the topic",
-         c->topic.name);
-  if (events.is_away)
-    FAIL(ERR_KAFKA_RETRY, "topic %s or its brokers are away: when they are back, the topic is verified again",
-         c->with.config->catalogue.topic);
+  TRY(topic_events_verify_access(&events, c->topic.name));
   if (events.is_out_of_range)
     TRY(note_out_of_range(c, &events, damage));
   for (size_t i = 0; i < *n; i++)

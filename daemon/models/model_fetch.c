@@ -110,17 +110,14 @@ static err_t take(struct pass *p, const struct topic_record *record)
   return record->is_end || record->offset >= at->end ? ERR_OK : take_chunk(p, record);
 }
 
+/* A topic that was shortened is not another one: the next fetch reads what it has then. */
 static err_t check_events(const struct model_fetch *f, const struct topic_events *events)
 {
-  if (events->is_denied)
-    FAIL(ERR_KAFKA_DENIED, "this user may describe topic %s, but not read it: allow it to read the topic", f->topic);
-  if (events->is_away)
-    FAIL(ERR_KAFKA_RETRY, "topic %s or its brokers are away", f->topic);
-  if (events->is_out_of_range)
+  err_code_t err = topic_events_verify(events, f->topic);
+
+  if (err == ERR_DISCONTINUITY)
     FAIL(ERR_KAFKA_RETRY, "topic %s was shortened while it was read", f->topic);
-  if (events->is_damaged)
-    FAIL(ERR_KAFKA_DAMAGED, "topic %s cannot be read at offset %" PRId64, f->topic, events->damaged_offset);
-  return ERR_OK;
+  return err;
 }
 
 static err_t poll_once(struct pass *p, size_t *n)

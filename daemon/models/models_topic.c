@@ -133,19 +133,6 @@ static err_t recover(struct models_topic *t, err_code_t err)
   return ERR_OK;
 }
 
-static err_t check_events(const struct models_topic *t, const struct topic_events *events)
-{
-  if (events->is_denied)
-    FAIL(ERR_KAFKA_DENIED, "this user may describe topic %s, but not read it: allow it to read the topic", t->name);
-  if (events->is_away)
-    FAIL(ERR_KAFKA_RETRY, "topic %s or its brokers are away", t->name);
-  if (events->is_out_of_range)
-    FAIL(ERR_DISCONTINUITY, "the next offset to read is outside topic %s", t->name);
-  if (events->is_damaged)
-    FAIL(ERR_KAFKA_DAMAGED, "topic %s cannot be read at offset %" PRId64, t->name, events->damaged_offset);
-  return ERR_OK;
-}
-
 /* ---- Polling ---- */
 
 /* Move the position past a record. Keeps it if it is new. */
@@ -190,7 +177,7 @@ static err_t poll_connected(struct models_topic *t, int timeout_ms, size_t max, 
   for (size_t i = 0; i < n_polled; i++)
     TRY(take(t, &records[i], records, n));
   note_reading(t);
-  TRY(check_events(t, &events));
+  TRY(topic_events_verify(&events, t->name));
   return audit(t);
 }
 

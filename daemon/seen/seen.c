@@ -2,7 +2,6 @@
 /* The seen thread: open, loop, and what it does after errors that it can wait out. */
 #include "daemon/seen/seen.h"
 
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 
@@ -80,22 +79,6 @@ static err_t add_record(struct seen *s, const struct topic_record *record)
   if (err_class(err) != ERR_CLASS_REJECT)
     return err;
   send_letter(s, record, err);
-  return ERR_OK;
-}
-
-static err_t check_events(const struct seen *s, const struct topic_events *events)
-{
-  if (events->is_denied)
-    FAIL(ERR_KAFKA_DENIED, "this user may describe topic %s, but not read it: allow it to read the topic",
-         s->topic.name);
-  if (events->is_away)
-    FAIL(ERR_KAFKA_RETRY, "topic %s or its brokers are away", s->topic.name);
-  if (events->is_out_of_range)
-    FAIL(ERR_DISCONTINUITY, "partition %" PRId32 ": the next offset to read is outside the partition",
-         events->out_of_range_partition);
-  if (events->is_damaged)
-    FAIL(ERR_KAFKA_DAMAGED, "partition %" PRId32 " cannot be read at offset %" PRId64, events->damaged_partition,
-         events->damaged_offset);
   return ERR_OK;
 }
 
@@ -257,7 +240,7 @@ static err_t step(struct seen *s)
 
   TRY(gather(s, &events));
   TRY(store_batch(s));
-  TRY(check_events(s, &events));
+  TRY(topic_events_verify(&events, s->topic.name));
   TRY(sweep(s));
   return look_for_partitions(s);
 }

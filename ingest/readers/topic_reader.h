@@ -13,6 +13,7 @@
 #include "ingest/kafka/kafka_properties.h"
 #include "ingest/kafka/topic_policy.h"
 #include "ingest/kafka/topic_record.h"
+#include "ingest/readers/topic_events.h"
 
 struct topic_reader;
 
@@ -65,17 +66,6 @@ void topic_reader_leave(struct topic_reader *r, int32_t partition);
 
 /* Stop reading all partitions. */
 void topic_reader_unassign(struct topic_reader *r);
-
-/* What one poll found besides records. */
-struct topic_events {
-  bool is_out_of_range; /* the next offset is outside the log of out_of_range_partition */
-  int32_t out_of_range_partition;
-  bool is_damaged; /* the broker's log cannot be read at damaged_offset; -1: the offset is unknown */
-  int32_t damaged_partition;
-  int64_t damaged_offset;
-  bool is_denied; /* the broker does not allow us to read the topic */
-  bool is_away;   /* the topic or all brokers are gone; when they are back, it may be another log */
-};
 
 /* Wait up to timeout_ms for a first record. Then take the records that have arrived, without waiting.
  *
