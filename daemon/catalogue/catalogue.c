@@ -24,14 +24,6 @@ static void touch_positions(struct catalogue *c)
   }
 }
 
-/* Go on with the audit. If the broker does not answer it, begin it again: reading of the topic must not stop for it. */
-static err_t audit(struct catalogue *c)
-{
-  err_code_t err = topic_audit_step(&c->audit, &c->topic.positions);
-
-  return err_class(err) == ERR_CLASS_RETRY ? topic_audit_begin(&c->audit, &c->topic.positions) : err;
-}
-
 static err_t step(struct catalogue *c)
 {
   struct damage_sighting damage;
@@ -45,7 +37,7 @@ static err_t step(struct catalogue *c)
     return catalogue_note_damage(c, &damage);
   TRY(catalogue_note_progress(c));
   TRY(catalogue_retry_damage(c));
-  TRY(audit(c));
+  TRY(topic_audit_step(&c->audit, &c->topic.positions));
   TRY(catalogue_sweep(c));
   catalogue_say_fill(c);
   TRY(catalogue_commit(c));

@@ -160,14 +160,6 @@ static void note_reading(struct models_topic *t)
   t->has_caught_up |= topic_positions_have_caught_up(&t->positions);
 }
 
-/* If the broker does not answer the audit, begin it again: reading goes on without it. */
-static err_t audit(struct models_topic *t)
-{
-  err_code_t err = topic_audit_step(&t->audit, &t->positions);
-
-  return err_class(err) == ERR_CLASS_RETRY ? topic_audit_begin(&t->audit, &t->positions) : err;
-}
-
 static err_t poll_connected(struct models_topic *t, int timeout_ms, size_t max, struct topic_record *records, size_t *n)
 {
   struct topic_events events;
@@ -178,7 +170,7 @@ static err_t poll_connected(struct models_topic *t, int timeout_ms, size_t max, 
     TRY(take(t, &records[i], records, n));
   note_reading(t);
   TRY(topic_events_verify(&events, t->name));
-  return audit(t);
+  return topic_audit_step(&t->audit, &t->positions);
 }
 
 static err_t poll_or_connect(struct models_topic *t, const struct store_position *stored, int timeout_ms, size_t max,

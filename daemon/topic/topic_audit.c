@@ -169,7 +169,7 @@ bool topic_audit_confirms(struct topic_audit *a)
   return false;
 }
 
-err_t topic_audit_step(struct topic_audit *a, const struct topic_positions *positions)
+static err_t take_step(struct topic_audit *a, const struct topic_positions *positions)
 {
   bool is_due = clock_now_ns() >= a->due_ns;
 
@@ -182,4 +182,11 @@ err_t topic_audit_step(struct topic_audit *a, const struct topic_positions *posi
   topic_reader_unassign(a->reader);
   end_audit(a);
   return ERR_OK;
+}
+
+err_t topic_audit_step(struct topic_audit *a, const struct topic_positions *positions)
+{
+  err_code_t err = take_step(a, positions);
+
+  return err_class(err) == ERR_CLASS_RETRY ? topic_audit_begin(a, positions) : err;
 }

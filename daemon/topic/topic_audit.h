@@ -52,10 +52,10 @@ err_t topic_audit_begin(struct topic_audit *a, const struct topic_positions *pos
  * now. A call after it has returned true requests a new audit. */
 bool topic_audit_confirms(struct topic_audit *a);
 
-/* Start, continue or end an audit, without waiting for records. Call this in each loop of the thread.
+/* Start, continue or end an audit, without waiting for records. Call this in each loop of the thread. If the broker
+ * does not answer, the audit begins again: reading of the topic must not stop for it.
  *
- * Returns ERR_DISCONTINUITY with partition and offset when a record differs; an error of class RETRY when the broker
- * does not answer. */
+ * Returns ERR_DISCONTINUITY with partition and offset when a record differs; ERR_MEMORY. */
 err_t topic_audit_step(struct topic_audit *a, const struct topic_positions *positions);
 
 #endif
