@@ -149,6 +149,9 @@ void store_set_log_partitions(struct store *s, size_t n);
  * next store_apply(), rebuild call or store_forget_log(). */
 const struct store_position *store_positions(const struct store *s, size_t *n);
 
+/* Return the one of a partition; NULL: there is none. Valid as long as store_positions(). */
+const struct store_position *store_find_position(const struct store *s, int32_t partition);
+
 /* Get or put the source of the current catalogue. Get returns false if none was put yet. Putting the same source again
  * writes nothing. */
 bool store_source_get(const struct store *s, struct store_source *out);

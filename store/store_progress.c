@@ -45,6 +45,11 @@ const struct store_position *store_positions(const struct store *s, size_t *n)
   return positions->rows;
 }
 
+const struct store_position *store_find_position(const struct store *s, int32_t partition)
+{
+  return positions_find(&s->sides[meta_current(&s->meta)].positions, partition);
+}
+
 bool store_source_get(const struct store *s, struct store_source *out)
 {
   return get_source(s, meta_current(&s->meta), out);

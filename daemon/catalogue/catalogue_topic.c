@@ -68,24 +68,12 @@ void catalogue_topic_fini(struct catalogue_topic *t)
   topic_positions_fini(&t->positions);
 }
 
-static const struct store_position *stored_position(const struct catalogue_topic *t, int32_t partition)
-{
-  size_t n;
-  const struct store_position *positions = store_positions(t->store, &n);
-
-  for (size_t i = 0; i < n; i++) {
-    if (positions[i].at.partition == partition)
-      return &positions[i];
-  }
-  return NULL;
-}
-
 static err_t add_partition(struct catalogue_topic *t, int32_t p)
 {
   int64_t first, end, from;
 
   TRY(topic_reader_bounds(t->reader, p, BROKER_TIMEOUT_MS, &first, &end));
-  TRY(topic_positions_add(&t->positions, stored_position(t, p), first, end, &from));
+  TRY(topic_positions_add(&t->positions, store_find_position(t->store, p), first, end, &from));
   log_info("partition", "partition=%" PRId32 " from=%" PRId64 " end=%" PRId64, p, from, end);
   return ERR_OK;
 }

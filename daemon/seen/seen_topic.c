@@ -35,24 +35,12 @@ err_t seen_topic_reopen(struct seen_topic *t)
   return ERR_OK;
 }
 
-static const struct store_position *stored_position(const struct seen_topic *t, int32_t partition)
-{
-  size_t n;
-  const struct store_position *positions = seen_store_positions(t->store, &n);
-
-  for (size_t i = 0; i < n; i++) {
-    if (positions[i].at.partition == partition)
-      return &positions[i];
-  }
-  return NULL;
-}
-
 static err_t add_partition(struct seen_topic *t, int32_t partition)
 {
   int64_t first, end, from;
 
   TRY(topic_reader_bounds(t->reader, partition, BROKER_TIMEOUT_MS, &first, &end));
-  TRY(topic_positions_add(&t->positions, stored_position(t, partition), first, end, &from));
+  TRY(topic_positions_add(&t->positions, seen_store_find_position(t->store, partition), first, end, &from));
   if (!t->is_quiet)
     log_info("seen_partition", "partition=%" PRId32 " from=%" PRId64 " end=%" PRId64, partition, from, end);
   return topic_reader_assign(t->reader, partition, from);

@@ -241,6 +241,11 @@ const struct store_position *seen_store_positions(const struct seen_store *s, si
   return s->positions.rows;
 }
 
+const struct store_position *seen_store_find_position(const struct seen_store *s, int32_t partition)
+{
+  return positions_find(&s->positions, partition);
+}
+
 static err_code_t forget_positions(void *context, MDB_txn *txn)
 {
   struct seen_store *s = context;

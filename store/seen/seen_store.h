@@ -38,6 +38,9 @@ err_t seen_store_apply(struct seen_store *s, const struct seen_change *changes, 
  * seen_store_forget_positions(). */
 const struct store_position *seen_store_positions(const struct seen_store *s, size_t *n);
 
+/* Return the one of a partition; NULL: there is none. Valid as long as seen_store_positions(). */
+const struct store_position *seen_store_find_position(const struct seen_store *s, int32_t partition);
+
 /* Forget the positions, but keep what users have seen: the topic is another one. */
 err_t seen_store_forget_positions(struct seen_store *s);
 

@@ -127,13 +127,9 @@ static void read_batch(struct reading *r, struct dice *dice)
 
 static int64_t stored_next(const struct store *s, size_t partition)
 {
-  size_t n;
-  const struct store_position *positions = store_positions(s, &n);
+  const struct store_position *position = store_find_position(s, (int32_t)partition);
 
-  for (size_t i = 0; i < n; i++)
-    if (positions[i].at.partition == (int32_t)partition)
-      return positions[i].at.next;
-  return 0;
+  return position ? position->at.next : 0;
 }
 
 /* Go back to the stored positions. */

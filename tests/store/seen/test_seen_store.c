@@ -137,6 +137,8 @@ static void assert_next(const struct fixture *f, int64_t next)
   assert_int_equal(n, 1);
   assert_int_equal(positions->at.partition, 3);
   assert_int_equal(positions->at.next, next);
+  assert_ptr_equal(seen_store_find_position(f->store, 3), positions);
+  assert_null(seen_store_find_position(f->store, 2));
 }
 
 static void sweep_round(struct fixture *f, struct dice *dice)
