@@ -7,13 +7,7 @@
 
 #include "base/log.h"
 #include "store/keys/slot_number.h"
-
-err_t bulk_keys_verify(struct span key)
-{
-  if (key.n < 1 || key.n > ITEM_KEY_MAX)
-    FAIL(ERR_ITEM, "a key has 1 to %d bytes, this one has %zu", ITEM_KEY_MAX, key.n);
-  return ERR_OK;
-}
+#include "store/record/record.h"
 
 /* A change's key while it is sorted. */
 struct entry {
@@ -97,7 +91,7 @@ err_t bulk_keys_read(struct env *env, MDB_txn *txn, MDB_dbi table, const struct 
 
   *out = (struct bulk_keys){ 0 };
   for (size_t i = 0; i < n; i++)
-    TRY(bulk_keys_verify(changes[i].key));
+    TRY(record_verify_key(changes[i].key));
   TRY(sort(changes, n, region, &entries));
   TRY(region_array(region, n, sizeof *out->keys, &out->keys));
   TRY(region_array(region, n, sizeof *out->of_change, &out->of_change));

@@ -29,9 +29,6 @@ struct bulk_keys {
   size_t change;       /* the change that is being applied; set by the caller */
 };
 
-/* Return ERR_ITEM if no item can have this key. */
-err_t bulk_keys_verify(struct span key);
-
 /* Read the slot in a row of table `keys`. Returns ERR_STORE_CORRUPT, with the key. */
 err_t bulk_keys_read_row(const struct env *env, struct span key, MDB_val row, uint64_t *slot);
 

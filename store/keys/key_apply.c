@@ -30,7 +30,7 @@ err_t key_apply(struct key_context *k, const struct item_change *change, enum st
   struct slots_item found;
   bool has_item, is_alone;
 
-  TRY(bulk_keys_verify(change->key));
+  TRY(record_verify_key(change->key));
   TRY(slots_find(k->slots, change->key, &has_item, &found));
   const struct slots_item *item = has_item ? &found : NULL;
   struct item_change sweep = *change;

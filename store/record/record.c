@@ -78,7 +78,7 @@ static struct part_header header_of_part(const struct part *p)
   };
 }
 
-static err_t verify_key(struct span key)
+err_t record_verify_key(struct span key)
 {
   if (key.n < 1 || key.n > ITEM_KEY_MAX)
     FAIL(ERR_ITEM, "a key has 1 to %d bytes, this one has %zu", ITEM_KEY_MAX, key.n);
@@ -90,7 +90,7 @@ static err_t measure(const struct item_change *item, size_t attribute_bytes, uin
 {
   uint64_t sum = sizeof(struct header) + item->key.n + item->n_parts * sizeof(struct part_header) + attribute_bytes;
 
-  TRY(verify_key(item->key));
+  TRY(record_verify_key(item->key));
   if (item->n_parts > UINT16_MAX)
     FAIL(ERR_ITEM, "item %s has %zu parts", log_quote(item->key), item->n_parts);
   for (size_t i = 0; i < item->n_parts; i++) {
@@ -169,7 +169,7 @@ err_t record_encode_tombstone(const struct item_change *item, uint64_t log_numbe
   size_t bytes = fixed_bytes(&header) + item->key.n;
   uint8_t *record;
 
-  TRY(verify_key(item->key));
+  TRY(record_verify_key(item->key));
   TRY(region_array(region, bytes, 1, &record));
   uint8_t *to = append(record, &header, sizeof header);
   to = append(to, &applied_unix_ms, sizeof applied_unix_ms);

@@ -32,6 +32,9 @@ struct record_head {
   struct span key;         /* points into the record */
 };
 
+/* Return ERR_ITEM if no item can have this key. */
+err_t record_verify_key(struct span key);
+
 /* Encode an item as a record in a region.
  *
  * ids  attributes that it does not have are not stored
