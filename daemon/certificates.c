@@ -5,12 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <xxhash.h>
 
 #include "ingest/kafka/kafka_renewal.h"
 
 enum { N_SECTIONS = 5, FILE_BYTES_MAX = 16 << 20 };
-
-static const uint64_t hash_begin = 14695981039346656037U, hash_prime = 1099511628211U; /* FNV-1a */
 
 static const struct kafka_properties *section_of(const struct config *c, int i)
 {
@@ -22,9 +21,7 @@ static const struct kafka_properties *section_of(const struct config *c, int i)
 
 static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
 {
-  for (size_t i = 0; i < n; i++)
-    hash = (hash ^ ((const uint8_t *)bytes)[i]) * hash_prime;
-  return hash;
+  return XXH3_64bits_withSeed(bytes, n, hash);
 }
 
 /* Of a folder of authorities, only the time of its newest file that came or went counts. */
@@ -56,7 +53,7 @@ static bool is_file(const char *property)
 
 uint64_t certificates_digest(const struct config *c)
 {
-  uint64_t hash = hash_begin;
+  uint64_t hash = 0;
 
   for (int s = 0; s < N_SECTIONS; s++) {
     for (size_t i = 0; i < section_of(c, s)->n; i++) {

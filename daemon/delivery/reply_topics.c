@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -118,14 +119,11 @@ static const char *replace_producer(struct reply_topics *r)
 
 /* ---- Topics ---- */
 
-/* Return the place of a name in the table, or the empty place where it belongs. The hash is FNV-1a. */
+/* Return the place of a name in the table, or the empty place where it belongs. */
 static struct reply_topic **find_place(struct producer *p, const char *name)
 {
-  uint32_t hash = 2166136261U;
+  size_t i = XXH3_64bits(name, strlen(name)) % PLACES;
 
-  for (const char *c = name; *c; c++)
-    hash = (hash ^ (uint8_t)*c) * 16777619U;
-  size_t i = hash % PLACES;
   while (p->places[i] && strcmp(p->places[i]->name, name) != 0)
     i = (i + 1) % PLACES;
   return &p->places[i];

@@ -3,6 +3,7 @@
 #include "daemon/queries/class_queues.h"
 
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -34,15 +35,9 @@ void class_queues_fini(struct class_queues *q)
 
 /* ---- The table ---- */
 
-/* Hash by FNV-1a. */
 static size_t hash_of(const struct query_class *of)
 {
-  const uint8_t *bytes = (const uint8_t *)&of->method;
-  uint64_t hash = 0xcbf29ce484222325u ^ of->space ^ of->number << 16;
-
-  for (size_t i = 0; i < sizeof of->method; i++)
-    hash = (hash ^ bytes[i]) * 0x100000001b3u;
-  return (size_t)(hash ^ hash >> 32);
+  return XXH3_64bits_withSeed(&of->method, sizeof of->method, of->space ^ of->number << 16);
 }
 
 static bool is_same(const struct query_class *a, const struct query_class *b)

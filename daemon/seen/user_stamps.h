@@ -5,6 +5,7 @@
 #define DAEMON_SEEN_USER_STAMPS_H
 
 #include <stdatomic.h>
+#include <xxhash.h>
 
 #include "base/span.h"
 
@@ -15,14 +16,9 @@ struct user_stamps {
   _Atomic uint64_t of[USER_STAMPS];
 };
 
-/* FNV-1a. */
 static inline size_t user_stamps_place(struct span user)
 {
-  uint32_t hash = 2166136261u;
-
-  for (size_t i = 0; i < user.n; i++)
-    hash = (hash ^ user.p[i]) * 16777619u;
-  return hash % USER_STAMPS;
+  return XXH3_64bits(user.p, user.n) % USER_STAMPS;
 }
 
 /* Thread: any. */
