@@ -11,7 +11,7 @@
 #include "base/clock.h"
 
 /* A thread of this nice value has about a tenth of the weight of others. */
-enum { STAY_NICE = 10 };
+enum { LOWER_NICE = 10 };
 
 /* How long a thread that was brought forward stays there, in times the limit. */
 enum { FRONT = 10 };
@@ -93,7 +93,7 @@ void background_end(struct background *b)
   bring_forward(b, atomic_load(&b->since_ns), INT64_MAX);
 }
 
-bool background_stay(void)
+bool background_lower_priority(void)
 {
-  return getpriority(PRIO_PROCESS, 0) >= STAY_NICE || setpriority(PRIO_PROCESS, 0, STAY_NICE) == 0;
+  return getpriority(PRIO_PROCESS, 0) >= LOWER_NICE || setpriority(PRIO_PROCESS, 0, LOWER_NICE) == 0;
 }

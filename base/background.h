@@ -48,6 +48,6 @@ void background_end(struct background *b);
 
 /* Lower the priority of the calling thread for good, so that it still gets a tenth of what others get. Returns false if
  * the system does not allow it. */
-bool background_stay(void);
+bool background_lower_priority(void);
 
 #endif

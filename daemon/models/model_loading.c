@@ -59,7 +59,7 @@ static err_code_t run_apart(void *context)
   const struct model_load *l = context;
 
   if (l->is_behind_searches)
-    background_stay();
+    background_lower_priority();
   progress_listener_set((struct progress_listener){ 0 });
   return run(context);
 }

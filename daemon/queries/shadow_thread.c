@@ -207,7 +207,7 @@ static void *run(void *context)
   struct shadow_thread *t = context;
 
   pthread_setname_np(pthread_self(), "shadow");
-  if (!background_stay())
+  if (!background_lower_priority())
     log_info("shadow_thread", "note=\"it has the priority of the others: the system does not allow a lower one\"");
   while (!atomic_load(&t->is_stopping))
     step(t);

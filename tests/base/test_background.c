@@ -221,20 +221,20 @@ static void a_limit_of_the_nice_value_lets_it_go(void **state)
   assert_int_equal(policies, 10 * SCHED_IDLE + SCHED_OTHER);
 }
 
-static void *stay(void *nice)
+static void *lower(void *nice)
 {
-  background_stay();
+  background_lower_priority();
   *(int *)nice = getpriority(PRIO_PROCESS, 0);
   return NULL;
 }
 
-static void a_thread_stays_there_alone(void **state)
+static void only_the_calling_thread_gets_a_lower_priority(void **state)
 {
   int before = getpriority(PRIO_PROCESS, 0), nice = 0;
   pthread_t thread;
 
   (void)state;
-  assert_int_equal(pthread_create(&thread, NULL, stay, &nice), 0);
+  assert_int_equal(pthread_create(&thread, NULL, lower, &nice), 0);
   pthread_join(thread, NULL);
   assert_int_equal(nice, before > 10 ? before : 10);
   assert_int_equal(getpriority(PRIO_PROCESS, 0), before);
@@ -251,7 +251,7 @@ int main(void)
     cmocka_unit_test(a_thread_in_front_is_left_alone),
     cmocka_unit_test(who_could_not_return_does_not_go),
     cmocka_unit_test(a_limit_of_the_nice_value_lets_it_go),
-    cmocka_unit_test(a_thread_stays_there_alone),
+    cmocka_unit_test(only_the_calling_thread_gets_a_lower_priority),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
