@@ -135,7 +135,7 @@ err_t store_apply(struct store *s, const struct item_change *changes, size_t n, 
 void store_set_limit(struct store *s, uint64_t max_items);
 
 /* Does a refused put hold back the position of some partition? */
-bool store_is_full(const struct store *s);
+bool store_has_refused(const struct store *s);
 
 /* Forget the refused puts. The caller then reads those partitions again from store_positions(). */
 void store_retry_refused(struct store *s);

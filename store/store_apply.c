@@ -96,7 +96,7 @@ static err_t reset_attempt(struct batch *b)
   b->meta = s->meta;
   b->walk = s->walk;
   b->has_leftovers = s->has_leftovers;
-  if (!store_is_full(s))
+  if (!store_has_refused(s))
     refused_keys_clear(&s->refused_keys);
   TRY(positions_copy(&store_current(s)->positions, &s->draft.positions));
   return positions_copy(&s->refused, &s->draft.refused);
@@ -208,7 +208,7 @@ static bool needs_tombstones(const struct batch *b)
   const struct store *s = b->store;
   bool has_one_partition = s->n_log_partitions == 1 && store_current(b->store)->positions.n <= 1;
 
-  return !has_one_partition || store_is_full(s) || is_ahead(b);
+  return !has_one_partition || store_has_refused(s) || is_ahead(b);
 }
 
 err_t store_apply(struct store *s, const struct item_change *changes, size_t n, const struct store_position *positions,

@@ -118,7 +118,7 @@ void store_set_limit(struct store *s, uint64_t max_items)
   s->max_items = max_items;
 }
 
-bool store_is_full(const struct store *s)
+bool store_has_refused(const struct store *s)
 {
   return s->refused.n > 0;
 }

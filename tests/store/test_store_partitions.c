@@ -309,13 +309,13 @@ static void a_full_catalogue_refuses_and_loses_nothing(void **state)
     begin_anew(f);
     store_set_log_partitions(f->store, logs.n_partitions);
     store_set_limit(f->store, limit);
-    for (int round = 0; !is_at_end(&r) || store_is_full(f->store); round++) {
+    for (int round = 0; !is_at_end(&r) || store_has_refused(f->store); round++) {
       read_batch(&r, &dice);
       store_stats(f->store, &stats);
       assert_true(round > PATIENCE || stats.n_items <= limit);
       if (round == PATIENCE) /* make room */
         store_set_limit(f->store, UINT64_MAX);
-      if (store_is_full(f->store) && (round > PATIENCE || dice_below(&dice, 4) == 0)) {
+      if (store_has_refused(f->store) && (round > PATIENCE || dice_below(&dice, 4) == 0)) {
         store_retry_refused(f->store);
         rewind_to_stored(&r);
       }
@@ -366,17 +366,17 @@ static void updates_and_deletes_apply_to_a_full_catalogue(void **state)
   assert_ok(store_apply(f->store, changes, 7, positions, 2, &effects));
   assert_memory_equal(effects.kinds, want, sizeof want);
   assert_int_equal(effects.n_refused, 2);
-  assert_true(store_is_full(f->store));
+  assert_true(store_has_refused(f->store));
   assert_same_positions(f, held, 2);
 
   assert_ok(store_apply(f->store, NULL, 0, positions, 1, &effects)); /* a later batch does not move it either */
   assert_same_positions(f, held, 2);
   store_set_limit(f->store, 4);
-  assert_true(store_is_full(f->store));
+  assert_true(store_has_refused(f->store));
   store_retry_refused(f->store);
   assert_ok(store_apply(f->store, changes, 7, positions, 2, &effects));
   assert_memory_equal(effects.kinds, again, sizeof again);
-  assert_false(store_is_full(f->store));
+  assert_false(store_has_refused(f->store));
   assert_same_positions(f, next, 2);
   region_fini(&region);
 }
