@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "daemon/ctl/ctl_format.h"
-#include "daemon/ctl/ctl_safe.h"
+#include "daemon/ctl/ctl_print.h"
 
 enum { KEY_COLUMNS_MIN = 3, SCORE_COLUMNS = 12 };
 
@@ -18,7 +18,7 @@ static size_t key_columns(const json_t *hits)
 
   json_array_foreach(hits, i, hit)
   {
-    size_t n = ctl_safe_print_key(json_object_get(hit, "key"), NULL);
+    size_t n = ctl_print_key(json_object_get(hit, "key"), NULL);
     widest = n > widest ? n : widest;
   }
   return widest;
@@ -31,12 +31,12 @@ static void print_hits(const json_t *hits, FILE *out)
   json_t *hit;
 
   fputs("  rank  key", out);
-  ctl_safe_pad(n_columns - strlen("key"), out);
+  ctl_print_spaces(n_columns - strlen("key"), out);
   fprintf(out, "  %*s\n", SCORE_COLUMNS, "score");
   json_array_foreach(hits, i, hit)
   {
     fprintf(out, "  %4zu  ", i + 1);
-    ctl_safe_pad(n_columns - ctl_safe_print_key(json_object_get(hit, "key"), out), out);
+    ctl_print_spaces(n_columns - ctl_print_key(json_object_get(hit, "key"), out), out);
     fprintf(out, "  %*.6g\n", SCORE_COLUMNS, json_number_value(json_object_get(hit, "score")));
   }
 }
@@ -115,7 +115,7 @@ static void print_explanation(const json_t *explanation, FILE *out)
   const json_t *score = json_object_get(explanation, "score");
 
   fputs("  ", out);
-  ctl_safe_print_key(json_object_get(explanation, "key"), out);
+  ctl_print_key(json_object_get(explanation, "key"), out);
   fputs(": ", out);
   if (verdict && strcmp(verdict, "HIT") == 0)
     fprintf(out, "hit %llu", (unsigned long long)number(explanation, NULL, "rank"));
@@ -157,9 +157,9 @@ void ctl_answer_print(const json_t *answer, FILE *out)
   const char *space = json_string_value(json_object_get(answer, "space"));
   size_t n_hits = json_array_size(hits);
 
-  ctl_safe_print(id ? id : "", out);
+  ctl_print_text(id ? id : "", out);
   fprintf(out, ": %zu %s in ", n_hits, ctl_plural(n_hits, "hit", "hits"));
-  ctl_safe_print(space ? space : "", out);
+  ctl_print_text(space ? space : "", out);
   fputc('\n', out);
   if (n_hits)
     print_hits(hits, out);

@@ -9,8 +9,8 @@
 #include "base/mem.h"
 #include "daemon/ctl/ctl_format.h"
 #include "daemon/ctl/ctl_letters.h"
+#include "daemon/ctl/ctl_print.h"
 #include "daemon/ctl/ctl_retry.h"
-#include "daemon/ctl/ctl_safe.h"
 
 enum { NEWEST_DEFAULT = 20, NEWEST_MAX = 100000, PLACES_MAX = 1000 };
 
@@ -92,15 +92,15 @@ static err_code_t take(void *context, const struct ctl_letter *letter)
 
 static void print_row(const json_t *letter)
 {
-  size_t n = ctl_safe_print(json_string_value(json_object_get(letter, "letter")), stdout);
+  size_t n = ctl_print_text(json_string_value(json_object_get(letter, "letter")), stdout);
 
-  ctl_safe_pad(n < 10 ? 10 - n : 0, stdout);
+  ctl_print_spaces(n < 10 ? 10 - n : 0, stdout);
   printf("  %s  ", json_string_value(json_object_get(letter, "time")));
-  ctl_safe_print_key(json_object_get(letter, "topic"), stdout);
+  ctl_print_key(json_object_get(letter, "topic"), stdout);
   fputs("  ", stdout);
-  ctl_safe_print_key(json_object_get(letter, "key"), stdout);
+  ctl_print_key(json_object_get(letter, "key"), stdout);
   fputs("  ", stdout);
-  ctl_safe_print_key(json_object_get(letter, "reason"), stdout);
+  ctl_print_key(json_object_get(letter, "reason"), stdout);
   putchar('\n');
 }
 

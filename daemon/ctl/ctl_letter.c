@@ -8,7 +8,7 @@
 #include "daemon/ctl/ctl_format.h"
 #include "daemon/ctl/ctl_json.h"
 #include "daemon/ctl/ctl_payload.h"
-#include "daemon/ctl/ctl_safe.h"
+#include "daemon/ctl/ctl_print.h"
 #include "ingest/json/json_bytes.h"
 #include "ingest/kafka/retried_header.h"
 #include "ingest/wire/wire.h"
@@ -111,7 +111,7 @@ static void print_text(const char *label, const json_t *letter, const char *name
   if (!text)
     return;
   fprintf(out, "  %-8s ", label);
-  ctl_safe_print_key(text, out);
+  ctl_print_key(text, out);
   fputc('\n', out);
 }
 
@@ -126,9 +126,9 @@ static void print_value(const json_t *letter, FILE *out)
   }
   fprintf(out, "  value    %s bytes\n", ctl_format_count(ctl_json_count(letter, "value_bytes")).s);
   if (!json_is_object(value) || json_object_get(value, "base64")) {
-    ctl_safe_print_key(value, out);
+    ctl_print_key(value, out);
   } else if ((text = json_dumps(value, JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER))) {
-    ctl_safe_print(text, out);
+    ctl_print_text(text, out);
     free(text);
   }
   fputc('\n', out);

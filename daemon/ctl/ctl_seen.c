@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "daemon/ctl/ctl_items.h"
-#include "daemon/ctl/ctl_safe.h"
+#include "daemon/ctl/ctl_print.h"
 
 static err_t print_items(struct span page)
 {
@@ -16,7 +16,7 @@ static err_t print_items(struct span page)
     FAIL(ERR_SYSTEM, "the daemon did not answer with what a user has seen");
   json_array_foreach(json_object_get(seen, "items"), i, item)
   {
-    ctl_safe_print_key(item, stdout);
+    ctl_print_key(item, stdout);
     putchar('\n');
   }
   return ERR_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Control characters become visible, and columns are counted meanwhile. */
-#include "daemon/ctl/ctl_safe.h"
+#include "daemon/ctl/ctl_print.h"
 
 #include <stdbool.h>
 
@@ -11,7 +11,7 @@ static void put(FILE *out, char c)
     fputc(c, out);
 }
 
-size_t ctl_safe_print(const char *text, FILE *out)
+size_t ctl_print_text(const char *text, FILE *out)
 {
   size_t n_columns = 0;
 
@@ -32,16 +32,16 @@ size_t ctl_safe_print(const char *text, FILE *out)
   return n_columns;
 }
 
-size_t ctl_safe_print_key(const json_t *key, FILE *out)
+size_t ctl_print_key(const json_t *key, FILE *out)
 {
   const json_t *coded = json_object_get(key, "base64");
 
   if (!coded)
-    return ctl_safe_print(json_is_string(key) ? json_string_value(key) : "", out);
-  return ctl_safe_print("base64:", out) + ctl_safe_print(json_is_string(coded) ? json_string_value(coded) : "", out);
+    return ctl_print_text(json_is_string(key) ? json_string_value(key) : "", out);
+  return ctl_print_text("base64:", out) + ctl_print_text(json_is_string(coded) ? json_string_value(coded) : "", out);
 }
 
-void ctl_safe_pad(size_t n, FILE *out)
+void ctl_print_spaces(size_t n, FILE *out)
 {
   for (size_t i = 0; i < n; i++)
     fputc(' ', out);
