@@ -326,6 +326,13 @@ template <int Q> static __device__ __forceinline__ void drop_others(lane_bits al
   }
 }
 
+template <int Q> static __device__ __forceinline__ void begin_maxima(float (&most)[lane_queries<Q>()])
+{
+#pragma unroll
+  for (unsigned i = 0; i < lane_queries<Q>(); i++)
+    most[i] = -INFINITY;
+}
+
 /* Raise the lane's maxima to the sums of the allowed items. Mostly all are. */
 template <int Q>
 static __device__ __forceinline__ void raise_maxima(struct half_sums<Q> &sums, lane_bits allowed,
@@ -421,7 +428,41 @@ static __device__ __forceinline__ void load_start(const struct block_queries &qu
   start[1] = __uint_as_float(in_register(__float_as_uint(start[0])));
 }
 
+template <int Q>
+static __device__ __forceinline__ void load_starts(const struct block_queries &queries,
+                                                   float (&starts)[operands_of<Q>()][4])
+{
+#pragma unroll
+  for (unsigned i = 0; i < lane_queries<Q>(); i++)
+    load_start(queries, i, &starts[i / 2][i % 2 * 2]);
+}
+
 /* The kernel -------------------- */
+
+/* Raise the maxima by a half's sums, or find the bits of the items that reach a floor. */
+template <int Q, bool IS_MAXIMA>
+static __device__ __forceinline__ void take_sums(struct half_sums<Q> &sums, lane_bits allowed,
+                                                 const struct odd_queries &odd, float (&most)[lane_queries<Q>()],
+                                                 lane_bits &passed)
+{
+  if (IS_MAXIMA)
+    raise_maxima<Q>(sums, allowed, most);
+  else
+    passed = ((~negative_bits<Q>(sums) & ~odd.missing) | odd.unbounded) & allowed;
+}
+
+/* Write a tile's maxima, or append its items. */
+template <int Q, bool IS_MAXIMA>
+static __device__ __forceinline__ void put_results(const struct block_queries &queries, const struct scan_range &range,
+                                                   uint32_t tile, const float (&most)[lane_queries<Q>()], float *maxima,
+                                                   const lane_bits (&passed)[HALVES], struct append_buffer &buffer,
+                                                   const struct device_lists &lists)
+{
+  if (IS_MAXIMA)
+    write_maxima<Q>(queries, tile, range.n_tiles, most, maxima);
+  else
+    append_passed(queries, first_slot(range, tile), passed[0], passed[1], buffer, lists);
+}
 
 /* Scan every tile of the range for Q queries. Writes `maxima` if IS_MAXIMA, else appends to `lists`. */
 template <int Q, int SOURCE, bool IS_MAXIMA>
@@ -447,9 +488,7 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS_RESIDENT)
   load_queries<Q, SOURCE, IS_MAXIMA>(in, sizes, floors, queries);
   __syncthreads();
   if (!IS_MAXIMA) {
-#pragma unroll
-    for (unsigned i = 0; i < lane_queries<Q>(); i++)
-      load_start(queries, i, &starts[i / 2][i % 2 * 2]);
+    load_starts<Q>(queries, starts);
     odd = find_odd<Q>(queries);
   }
 #pragma unroll 1
@@ -457,23 +496,15 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS_RESIDENT)
     struct tile next = find_tile<IS_MAXIMA>(in, range, queries, tile.number + step);
     lane_bits passed[HALVES];
     float most[lane_queries<Q>()];
-#pragma unroll
-    for (unsigned i = 0; i < lane_queries<Q>(); i++)
-      most[i] = -INFINITY;
+    begin_maxima<Q>(most);
 #pragma unroll
     for (int h = 0; h < HALVES; h++) {
       struct half_sums<Q> sums;
       lane_bits allowed = allowed_bits<Q>(in, tile, h);
       multiply_half<Q, SOURCE>(in, sizes, range, queries, tile.number, next.number, h, starts, items[h], sums);
-      if (IS_MAXIMA)
-        raise_maxima<Q>(sums, allowed, most);
-      else
-        passed[h] = ((~negative_bits<Q>(sums) & ~odd.missing) | odd.unbounded) & allowed;
+      take_sums<Q, IS_MAXIMA>(sums, allowed, odd, most, passed[h]);
     }
-    if (IS_MAXIMA)
-      write_maxima<Q>(queries, tile.number, range.n_tiles, most, maxima);
-    else
-      append_passed(queries, first_slot(range, tile.number), passed[0], passed[1], buffer, lists);
+    put_results<Q, IS_MAXIMA>(queries, range, tile.number, most, maxima, passed, buffer, lists);
     tile = next;
   }
   if (!IS_MAXIMA)

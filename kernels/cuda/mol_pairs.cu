@@ -327,6 +327,57 @@ static __device__ __forceinline__ void load_step(const struct mol_pairs_input &i
   copy_async_commit();
 }
 
+/* Fill the ring with zeros, and load the block's starts and the warp's rows. */
+template <int GROUPS, class S, bool IS_MAXIMA>
+static __device__ __forceinline__ void begin_block(const struct mol_pairs_input &in, const float *floors,
+                                                   uint32_t first_row, half_bits *ring, float *starts,
+                                                   struct row_part<GROUPS> &part)
+{
+  for (unsigned i = threadIdx.x * PIECE; i < STAGES * S::STAGE; i += THREADS * PIECE)
+    *reinterpret_cast<uint4 *>(ring + i) = uint4{ 0, 0, 0, 0 };
+  if (!IS_MAXIMA)
+    load_starts(in, floors, blockIdx.y * S::BLOCK_ROWS, S::BLOCK_ROWS, 2 * slack_of(GROUPS), starts);
+  load_rows<GROUPS>(in.rows, first_row, part);
+  __syncthreads();
+}
+
+/* Begin the warp's next tile. `reads` is what was read of it if READS_AHEAD, and then what was read of the one after.
+ */
+template <class S>
+static __device__ __forceinline__ void begin_tile(const struct mol_pairs_input &in, const struct scan_range &range,
+                                                  uint32_t tile, uint32_t n_together, struct work &work,
+                                                  struct tile_reads &reads)
+{
+  work.tile_index = tile;
+  work.first_slot = work.tile_index * range.stride * TILE;
+  if (!S::READS_AHEAD)
+    reads = read_tile(in, work.first_slot, range.n_slots);
+  work.tile = tile_of(reads);
+  if (S::READS_AHEAD)
+    reads = read_tile(in, (size_t)(work.tile_index + n_together) * range.stride * TILE, range.n_slots);
+}
+
+/* May one of the warp's rows admit an item of its tile? */
+static __device__ __forceinline__ bool has_admitted(const struct mol_pairs_input &in, const struct work &work,
+                                                    uint32_t n_rows)
+{
+  return is_tile_admitted(in.rows.admitted, work.first_row, least(ROWS, n_rows - work.first_row), work.first_slot);
+}
+
+/* Multiply a component of the warp's tile by the warp's rows. starts: of these rows */
+template <int GROUPS, bool IS_MAXIMA>
+static __device__ __forceinline__ void multiply_component(const struct mol_pairs_input &in,
+                                                          const struct scan_range &range, const half_bits *buffer,
+                                                          const struct work &work, const struct row_part<GROUPS> &part,
+                                                          const float *starts, const struct passed_items &passed,
+                                                          float *maxima, const struct device_lists &lists)
+{
+  if (IS_MAXIMA)
+    find_maxima<GROUPS>(buffer, work, in.rows, part, maxima, range.n_tiles);
+  else
+    append_items<GROUPS>(in, buffer, work, part, starts, passed, lists);
+}
+
 /* Scan every tile of the range for the block's rows. Writes `maxima` if IS_MAXIMA, else appends to `lists`. */
 template <int GROUPS, int ROW_WARPS, bool IS_MAXIMA>
 static __global__ void __launch_bounds__(THREADS, GROUPS <= 2 ? 2 : 1)
@@ -347,12 +398,7 @@ static __global__ void __launch_bounds__(THREADS, GROUPS <= 2 ? 2 : 1)
   struct work work;
 
   work.first_row = blockIdx.y * S::BLOCK_ROWS + row_of_block;
-  for (unsigned i = threadIdx.x * PIECE; i < STAGES * S::STAGE; i += THREADS * PIECE)
-    *reinterpret_cast<uint4 *>(ring + i) = uint4{ 0, 0, 0, 0 };
-  if (!IS_MAXIMA)
-    load_starts(in, floors, blockIdx.y * S::BLOCK_ROWS, S::BLOCK_ROWS, 2 * slack_of(GROUPS), starts);
-  load_rows<GROUPS>(in.rows, work.first_row, part);
-  __syncthreads();
+  begin_block<GROUPS, S, IS_MAXIMA>(in, floors, work.first_row, ring, starts, part);
   load_step<GROUPS, S>(in, range, at, ring);
 
   struct tile_reads reads = read_tile(in, (size_t)(at.first_tile + mine) * range.stride * TILE, range.n_slots);
@@ -362,27 +408,15 @@ static __global__ void __launch_bounds__(THREADS, GROUPS <= 2 ? 2 : 1)
     struct cursor next = at;
     advance<S>(next, n_components, n_together);
     load_step<GROUPS, S>(in, range, next, ring + (1 - stage) * S::STAGE);
-    if (at.component == 0) {
-      work.tile_index = at.first_tile + mine;
-      work.first_slot = work.tile_index * range.stride * TILE;
-      if (!S::READS_AHEAD)
-        reads = read_tile(in, work.first_slot, range.n_slots);
-      work.tile = tile_of(reads);
-      if (S::READS_AHEAD)
-        reads = read_tile(in, (size_t)(work.tile_index + n_together) * range.stride * TILE, range.n_slots);
-    }
-    if (work.tile_index < range.n_tiles && work.first_row < n_rows &&
-        (IS_MAXIMA ||
-         is_tile_admitted(in.rows.admitted, work.first_row, least(ROWS, n_rows - work.first_row), work.first_slot))) {
+    if (at.component == 0)
+      begin_tile<S>(in, range, at.first_tile + mine, n_together, work, reads);
+    if (work.tile_index < range.n_tiles && work.first_row < n_rows && (IS_MAXIMA || has_admitted(in, work, n_rows))) {
 #pragma unroll 1
       for (uint32_t c = 0; c < S::TOGETHER && at.component + c < n_components; c++) {
-        const half_bits *buffer = ring + stage * S::STAGE + (c * S::ITEM_WARPS + mine) * S::BUFFER;
         work.first_list = (at.component + c) * n_rows;
-        if (IS_MAXIMA)
-          find_maxima<GROUPS>(buffer, work, in.rows, part, maxima, range.n_tiles);
-        else
-          append_items<GROUPS>(in, buffer, work, part, starts + (at.component + c) * S::BLOCK_ROWS + row_of_block,
-                               passed, lists);
+        multiply_component<GROUPS, IS_MAXIMA>(
+            in, range, ring + stage * S::STAGE + (c * S::ITEM_WARPS + mine) * S::BUFFER, work, part,
+            starts + (at.component + c) * S::BLOCK_ROWS + row_of_block, passed, maxima, lists);
       }
     }
     advance<S>(at, n_components, n_together);
