@@ -94,11 +94,11 @@ static err_t open_models(struct catalogue *c)
     c->with.config, c->with.kafka, c->with.engine, c->with.store, c->with.delivery, c->with.counters, &c->background,
   };
 
-  c->rules = (struct item_batch_rules){ c->with.engine, c->with.config->catalogue.unknown_spaces, NULL };
+  c->gather.rules = (struct item_batch_rules){ c->with.engine, c->with.config->catalogue.unknown_spaces, NULL };
   if (!*c->with.config->models.topic)
     return ERR_OK;
   TRY(models_open(&context, &c->models));
-  c->rules.models = models_state(c->models);
+  c->gather.rules.models = models_state(c->models);
   return ERR_OK;
 }
 
@@ -110,18 +110,18 @@ err_t catalogue_open(const struct catalogue_context *context, struct catalogue *
 
   TRY(mem_array(1, sizeof *c, &c));
   c->with = *context;
-  c->group = (struct kafka_property){ "group.id", config->catalogue.group };
+  c->commit.group = (struct kafka_property){ "group.id", config->catalogue.group };
   if (config->catalogue.commit_interval_ms > 0)
-    layers.layer[layers.n++] = (struct kafka_properties){ &c->group, 1 };
-  pthread_mutex_init(&c->unusable_lock, NULL);
+    layers.layer[layers.n++] = (struct kafka_properties){ &c->commit.group, 1 };
+  pthread_mutex_init(&c->load.lock, NULL);
   catalogue_report_init(&c->report);
   catalogue_rebuild_init(config, context->store, &c->rebuild);
   store_set_limit(context->store, config->catalogue.max_items);
   TRY(open_models(c));
   TRY(letter_window_init(&c->letters));
-  TRY(catalogue_format_init(config, &c->format));
+  TRY(catalogue_format_init(config, &c->gather.format));
   TRY(item_batch_init(config->catalogue.batch_items, &c->batch));
-  TRY(mem_array(CATALOGUE_POLL_ITEMS, sizeof *c->records, &c->records));
+  TRY(mem_array(CATALOGUE_POLL_ITEMS, sizeof *c->gather.records, &c->gather.records));
   layers.client = "catalogue";
   TRY(catalogue_topic_init(&layers, config, context->store, &c->topic));
   layers.client = NULL;
@@ -168,12 +168,12 @@ void catalogue_close(struct catalogue **c)
   topic_audit_fini(&(*c)->audit);
   catalogue_topic_fini(&(*c)->topic);
   item_batch_fini(&(*c)->batch);
-  item_batch_fini(&(*c)->storing);
+  item_batch_fini(&(*c)->ahead.storing);
   letter_window_fini(&(*c)->letters);
-  mapping_fini(&(*c)->format.mapping);
+  mapping_fini(&(*c)->gather.format.mapping);
   catalogue_report_fini(&(*c)->report);
   mem_free(&(*c)->damages.items);
-  mem_free(&(*c)->records);
+  mem_free(&(*c)->gather.records);
   region_fini(&(*c)->scratch);
   mem_free(c);
 }

@@ -11,7 +11,7 @@
 
 static bool is_bulk(const struct catalogue *c)
 {
-  return c->is_filling || store_is_rebuilding(c->with.store);
+  return c->fill.is_under_way || store_is_rebuilding(c->with.store);
 }
 
 /* Store the batch that waits, and gather the next one meanwhile. */
@@ -22,9 +22,9 @@ static err_t gather_beside_store(struct catalogue *c, struct damage_sighting *da
   struct err_kept gathered;
   struct errand errand;
 
-  c->is_batch_waiting = false;
-  item_batch_swap(&c->batch, &c->storing);
-  TRY(catalogue_begin_write(c, &c->storing, &write));
+  c->ahead.is_waiting = false;
+  item_batch_swap(&c->batch, &c->ahead.storing);
+  TRY(catalogue_begin_write(c, &c->ahead.storing, &write));
   bool has_thread = errand_begin(catalogue_store_write, &write, &errand);
   if (!has_thread)
     err_keep(catalogue_store_write(&write), &errand.failure);
@@ -38,7 +38,7 @@ static err_t gather_beside_store(struct catalogue *c, struct damage_sighting *da
 
 err_t catalogue_take_batch(struct catalogue *c, struct damage_sighting *damage)
 {
-  return c->is_batch_waiting ? gather_beside_store(c, damage) : catalogue_gather(c, is_bulk(c), damage);
+  return c->ahead.is_waiting ? gather_beside_store(c, damage) : catalogue_gather(c, is_bulk(c), damage);
 }
 
 /* May the batch wait until the next one is read? */
@@ -52,19 +52,19 @@ static bool may_wait(const struct catalogue *c, const struct damage_sighting *da
 
 static err_t apply_now(struct catalogue *c)
 {
-  c->is_batch_waiting = false;
+  c->ahead.is_waiting = false;
   if (c->batch.n > 0 || topic_positions_any_changed(&c->topic.positions))
     TRY(catalogue_apply(c));
   topic_reader_release_all(c->topic.reader);
   if (!is_bulk(c))
-    item_batch_fini(&c->storing);
+    item_batch_fini(&c->ahead.storing);
   return ERR_OK;
 }
 
 err_t catalogue_pass_batch_on(struct catalogue *c, const struct damage_sighting *damage)
 {
-  c->is_batch_waiting = may_wait(c, damage);
-  if (c->is_batch_waiting)
+  c->ahead.is_waiting = may_wait(c, damage);
+  if (c->ahead.is_waiting)
     return ERR_OK;
   TRY(apply_now(c));
   return catalogue_note_full(c);
@@ -72,12 +72,12 @@ err_t catalogue_pass_batch_on(struct catalogue *c, const struct damage_sighting 
 
 err_t catalogue_apply_waiting(struct catalogue *c)
 {
-  return c->is_batch_waiting ? apply_now(c) : ERR_OK;
+  return c->ahead.is_waiting ? apply_now(c) : ERR_OK;
 }
 
 void catalogue_forget_batch(struct catalogue *c)
 {
-  c->is_batch_waiting = false;
-  c->has_refused = false;
+  c->ahead.is_waiting = false;
+  c->room.has_refused = false;
   topic_reader_release_all(c->topic.reader);
 }

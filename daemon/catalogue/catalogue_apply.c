@@ -69,28 +69,28 @@ static void note_refused(struct catalogue *c, const struct batch_write *write)
       c->topic.positions.items[write->batch->changes[i].partition].is_waiting_for_room = true;
   }
   counters_add(&c->with.counters->refused_full, write->effects.n_refused);
-  c->has_refused = true;
+  c->room.has_refused = true;
 }
 
 err_t catalogue_note_full(struct catalogue *c)
 {
   char problem[REPORT_TEXT_BYTES];
 
-  if (!c->has_refused)
+  if (!c->room.has_refused)
     return ERR_OK;
-  c->has_refused = false;
+  c->room.has_refused = false;
   snprintf(problem, sizeof problem,
            "the catalogue holds catalogue.max_items = %" PRIu64
            " items: new items wait in the topic; delete items, or raise the limit and restart",
            c->with.config->catalogue.max_items);
-  if (clock_now_ns() >= c->full_log_due_ns) { /* not more often, if room comes and goes item by item */
+  if (clock_now_ns() >= c->room.log_due_ns) { /* not more often, if room comes and goes item by item */
     log_error("catalogue_full", "reason=%s", log_quote(span_of_str(problem)));
-    c->full_log_due_ns = clock_now_ns() + FULL_LOG_EVERY_S * CLOCK_NS_PER_S;
+    c->room.log_due_ns = clock_now_ns() + FULL_LOG_EVERY_S * CLOCK_NS_PER_S;
   }
   if (!store_is_rebuilding(c->with.store))
     TRY(catalogue_serve(c));
   catalogue_set_phase(c, CATALOGUE_FULL, problem);
-  c->room_due_ns = clock_now_ns() + ROOM_WAIT_MS * CLOCK_NS_PER_MS;
+  c->room.retry_due_ns = clock_now_ns() + ROOM_WAIT_MS * CLOCK_NS_PER_MS;
   return ERR_OK;
 }
 
@@ -205,9 +205,9 @@ err_t catalogue_end_write(struct catalogue *c, struct batch_write *write, err_co
     send_unfit(c, write);
   if (store_is_rebuilding(c->with.store)) /* the items of a rebuild go only to the store, until it is complete */
     return ERR_OK;
-  if (!c->is_filling)
+  if (!c->fill.is_under_way)
     TRY(publish(c, write));
-  count_batch(c, write, !c->is_filling);
+  count_batch(c, write, !c->fill.is_under_way);
   return ERR_OK;
 }
 
@@ -215,7 +215,7 @@ err_t catalogue_end_write(struct catalogue *c, struct batch_write *write, err_co
  * started to load the store. */
 bool catalogue_can_wait(const struct catalogue *c, size_t first)
 {
-  bool is_searched = !c->is_filling && !store_is_rebuilding(c->with.store);
+  bool is_searched = !c->fill.is_under_way && !store_is_rebuilding(c->with.store);
   size_t n = c->batch.n - first;
 
   return is_searched && c->models && n > 0 && models_can_wait(c->models, c->batch.changes + first, n);

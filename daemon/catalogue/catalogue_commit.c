@@ -25,9 +25,9 @@ err_t catalogue_commit(struct catalogue *c)
   struct position *positions;
   size_t n = 0;
 
-  if (interval_ns == 0 || now < c->commit_due_ns)
+  if (interval_ns == 0 || now < c->commit.due_ns)
     return ERR_OK;
-  c->commit_due_ns = now + interval_ns;
+  c->commit.due_ns = now + interval_ns;
   region_reset(&c->scratch);
   TRY(region_array(&c->scratch, c->topic.positions.n, sizeof *positions, &positions));
   for (size_t i = 0; i < c->topic.positions.n; i++) {
@@ -35,13 +35,13 @@ err_t catalogue_commit(struct catalogue *c)
       positions[n++] = c->topic.positions.items[i].position.at;
   }
   uint64_t digest = digest_of(positions, n);
-  if (topic_reader_take_refusal(c->topic.reader) && c->commit_again_ns > now + REFUSED_INTERVALS * interval_ns)
-    c->commit_again_ns = now + REFUSED_INTERVALS * interval_ns;
-  if (digest == c->topic.committed_digest && now < c->commit_again_ns)
+  if (topic_reader_take_refusal(c->topic.reader) && c->commit.again_ns > now + REFUSED_INTERVALS * interval_ns)
+    c->commit.again_ns = now + REFUSED_INTERVALS * interval_ns;
+  if (digest == c->topic.committed_digest && now < c->commit.again_ns)
     return ERR_OK;
   if (topic_reader_commit(c->topic.reader, positions, n)) {
     c->topic.committed_digest = digest;
-    c->commit_again_ns = now + UNCHANGED_EVERY_S * CLOCK_NS_PER_S;
+    c->commit.again_ns = now + UNCHANGED_EVERY_S * CLOCK_NS_PER_S;
   }
   return ERR_OK;
 }

@@ -30,25 +30,25 @@ void catalogue_begin_fill(struct catalogue *c)
   uint64_t n = count_records_to_read(c);
 
   store_stats(c->with.store, &stats);
-  if (catalogue_is_serving(c) || c->is_filling || n * LOADS_PER_APPLY <= stats.n_items)
+  if (catalogue_is_serving(c) || c->fill.is_under_way || n * LOADS_PER_APPLY <= stats.n_items)
     return;
-  c->is_filling = true;
-  c->fill_begin_ns = clock_now_ns();
-  c->fill_say_due_ns = c->fill_begin_ns + SAY_EVERY_S * CLOCK_NS_PER_S;
-  c->n_fill_records = n;
+  c->fill.is_under_way = true;
+  c->fill.begin_ns = clock_now_ns();
+  c->fill.say_due_ns = c->fill.begin_ns + SAY_EVERY_S * CLOCK_NS_PER_S;
+  c->fill.n_records = n;
 }
 
 void catalogue_say_fill(struct catalogue *c)
 {
   int64_t now = clock_now_ns();
 
-  if (!c->is_filling || now < c->fill_say_due_ns)
+  if (!c->fill.is_under_way || now < c->fill.say_due_ns)
     return;
-  uint64_t left = count_records_to_read(c), read = c->n_fill_records > left ? c->n_fill_records - left : 0;
-  double rate = (double)read / ((double)(now - c->fill_begin_ns) / (double)CLOCK_NS_PER_S);
+  uint64_t left = count_records_to_read(c), read = c->fill.n_records > left ? c->fill.n_records - left : 0;
+  double rate = (double)read / ((double)(now - c->fill.begin_ns) / (double)CLOCK_NS_PER_S);
   log_info("catalogue_filling", "records=%" PRIu64 " of=%" PRIu64 " records_per_s=%.0f remaining_s=%.0f", read,
-           c->n_fill_records, rate, read > 0 ? (double)left / rate : 0.0);
-  c->fill_say_due_ns = now + SAY_EVERY_S * CLOCK_NS_PER_S;
+           c->fill.n_records, rate, read > 0 ? (double)left / rate : 0.0);
+  c->fill.say_due_ns = now + SAY_EVERY_S * CLOCK_NS_PER_S;
 }
 
 /* Load the live catalogue. During a rebuild the positions are those of the new log, which say nothing of it. */
@@ -62,7 +62,7 @@ err_t catalogue_serve(struct catalogue *c)
   struct position *positions;
   size_t n;
 
-  if (c->is_filling) {
+  if (c->fill.is_under_way) {
     TRY(catalogue_list_watermark(c, &positions, &n));
     TRY(load_at(c, positions, n));
   }
@@ -76,7 +76,7 @@ err_t catalogue_serve_stored(struct catalogue *c)
   struct position *positions;
   size_t n;
 
-  if (c->is_filling) {
+  if (c->fill.is_under_way) {
     stored = store_positions(c->with.store, &n);
     TRY(region_array(&c->scratch, n, sizeof *positions, &positions));
     for (size_t i = 0; i < n; i++)

@@ -11,10 +11,10 @@ enum { POLL_MS = 50 };
 
 static void count_lost_letter(struct catalogue *c)
 {
-  if (!c->has_logged_lost_letters)
+  if (!c->gather.has_logged_lost_letters)
     log_error("dead_letters_lost",
               "note=\"too many dead letters wait for delivery: further ones are counted and dropped\"");
-  c->has_logged_lost_letters = true;
+  c->gather.has_logged_lost_letters = true;
   counters_add(&c->with.counters->dead_letters_lost, 1);
 }
 
@@ -39,7 +39,7 @@ static err_t add_record(struct catalogue *c, const struct topic_record *record)
   TRY(topic_positions_advance(&c->topic.positions, record, &is_new));
   if (!is_new)
     return ERR_OK;
-  err_code_t err = item_batch_add(&c->batch, &c->format, &c->rules, record);
+  err_code_t err = item_batch_add(&c->batch, &c->gather.format, &c->gather.rules, record);
   if (err_class(err) != ERR_CLASS_REJECT)
     return err;
   send_letter(c, record, err);
@@ -67,12 +67,12 @@ static err_t poll_records(struct catalogue *c, size_t room, int timeout_ms, stru
   size_t n_max = room < CATALOGUE_POLL_ITEMS ? room : CATALOGUE_POLL_ITEMS;
   struct topic_events events;
 
-  topic_reader_poll(c->topic.reader, n_max, timeout_ms, c->records, n, &events);
+  topic_reader_poll(c->topic.reader, n_max, timeout_ms, c->gather.records, n, &events);
   TRY(topic_events_verify_access(&events, c->topic.name));
   if (events.is_out_of_range)
     TRY(note_out_of_range(c, &events, damage));
   for (size_t i = 0; i < *n; i++)
-    TRY(add_record(c, &c->records[i]));
+    TRY(add_record(c, &c->gather.records[i]));
   if (events.is_damaged) {
     *damage = (struct damage_sighting){ true, events.damaged_partition, events.damaged_offset };
     *n = 0; /* the records before the damage are applied */
@@ -86,10 +86,10 @@ static err_t poll_next(struct catalogue *c, size_t room, int timeout_ms, struct 
 {
   size_t first = c->batch.n;
 
-  if (c->newest_can_wait)
+  if (c->gather.newest_can_wait)
     background_enter(&c->background);
   err_code_t err = poll_records(c, room, timeout_ms, damage, n);
-  c->newest_can_wait = err == ERR_OK && catalogue_can_wait(c, first);
+  c->gather.newest_can_wait = err == ERR_OK && catalogue_can_wait(c, first);
   background_leave(&c->background);
   return err;
 }

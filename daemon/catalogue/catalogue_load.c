@@ -22,7 +22,7 @@ static size_t threads_beside_searches(void)
 /* The newest failure says why the part does not fit. */
 static void note_unfit(struct catalogue *c, struct span key, struct span part)
 {
-  if (c->n_unusable++ == 0)
+  if (c->load.n_unusable++ == 0)
     log_warn("stored_part_unusable", "key=%s reason=%s note=\"it is not served until the item is sent again\"",
              log_quote(key), log_failure());
   if (c->models)
@@ -31,12 +31,12 @@ static void note_unfit(struct catalogue *c, struct span key, struct span part)
 
 static void note_unusable(struct catalogue *c, struct span key, struct span part, bool is_known)
 {
-  pthread_mutex_lock(&c->unusable_lock);
+  pthread_mutex_lock(&c->load.lock);
   if (is_known)
     note_unfit(c, key, part);
-  else if (!c->is_filling) /* otherwise it was counted when its record was read */
+  else if (!c->fill.is_under_way) /* otherwise it was counted when its record was read */
     unknown_names_count_part(&c->batch.unknown_spaces, part, c->with.config->catalogue.unknown_spaces);
-  pthread_mutex_unlock(&c->unusable_lock);
+  pthread_mutex_unlock(&c->load.lock);
 }
 
 /* Is it of a retired generation, whose parts are not all deleted yet? */
@@ -101,7 +101,7 @@ static err_t load(struct catalogue *c, size_t n_threads, const struct position *
   int64_t begin = clock_now_ns();
 
   store_stats(c->with.store, &stats);
-  c->n_unusable = 0;
+  c->load.n_unusable = 0;
   if (c->models)
     models_note_loading(c->models);
   struct load load = { c, stats.n_items, begin, 0, begin + SAY_EVERY_S * CLOCK_NS_PER_S };
@@ -116,11 +116,11 @@ static err_t load(struct catalogue *c, size_t n_threads, const struct position *
   };
 
   TRY(store_loading_run(&loading));
-  c->is_filling = false;
+  c->fill.is_under_way = false;
   if (c->models)
     TRY(models_note_loaded(c->models));
   log_info("store_loaded", "items=%" PRIu64 " unusable_parts=%" PRIu64 " took_ms=%" PRId64 " threads=%zu",
-           stats.n_items, c->n_unusable, (clock_now_ns() - begin) / CLOCK_NS_PER_MS, n_threads);
+           stats.n_items, c->load.n_unusable, (clock_now_ns() - begin) / CLOCK_NS_PER_MS, n_threads);
   return ERR_OK;
 }
 

@@ -8,7 +8,7 @@
 #include "base/log.h"
 
 /* A full catalogue reads the waiting items again when this share of max_items is free. When less is free, it does so
- * once room_due_ns has passed. */
+ * once room.retry_due_ns has passed. */
 enum { ROOM_PERCENT = 1 };
 
 enum { TIDY_ROWS = 10000, TIDY_RETRY_S = 10 };
@@ -83,9 +83,9 @@ static err_t check_partitions(struct catalogue *c)
 {
   int64_t now = clock_now_ns();
 
-  if (now < c->refresh_due_ns)
+  if (now < c->progress.refresh_due_ns)
     return ERR_OK;
-  c->refresh_due_ns = now + (int64_t)c->with.config->catalogue.partitions_refresh_ms * CLOCK_NS_PER_MS;
+  c->progress.refresh_due_ns = now + (int64_t)c->with.config->catalogue.partitions_refresh_ms * CLOCK_NS_PER_MS;
   TRY(catalogue_topic_add_new_partitions(&c->topic)); /* fails if the topic is gone; reading resumes when it is back */
   store_set_log_partitions(c->with.store, c->topic.positions.n);
   return ERR_OK;
@@ -97,12 +97,12 @@ static err_t tidy(struct catalogue *c)
 {
   bool is_done;
 
-  if (c->batch.n > 0 || clock_now_ns() < c->tidy_due_ns)
+  if (c->batch.n > 0 || clock_now_ns() < c->progress.tidy_due_ns)
     return ERR_OK;
   err_code_t err = store_tidy(c->with.store, TIDY_ROWS, &is_done);
   if (err != ERR_STORE_FULL)
     return err;
-  c->tidy_due_ns = clock_now_ns() + TIDY_RETRY_S * CLOCK_NS_PER_S;
+  c->progress.tidy_due_ns = clock_now_ns() + TIDY_RETRY_S * CLOCK_NS_PER_S;
   return ERR_OK;
 }
 
@@ -110,7 +110,7 @@ static err_t tidy(struct catalogue *c)
 static err_t check_room(struct catalogue *c)
 {
   uint64_t max = c->with.config->catalogue.max_items, n = catalogue_n_target_items(c);
-  bool is_due = clock_now_ns() >= c->room_due_ns;
+  bool is_due = clock_now_ns() >= c->room.retry_due_ns;
 
   if (!topic_positions_any_waits_for_room(&c->topic.positions) || n >= max ||
       (!is_due && (max - n) * 100 < max * ROOM_PERCENT))

@@ -76,6 +76,62 @@ struct batch_write {
   struct store_effects effects;
 };
 
+/* How records are read into a batch: catalogue_gather.c. */
+struct catalogue_gather {
+  struct item_format format; /* of the records */
+  struct item_batch_rules rules;
+  struct topic_record *records; /* [CATALOGUE_POLL_ITEMS], of one poll */
+  bool newest_can_wait;         /* what the newest poll brought */
+  bool has_logged_lost_letters;
+};
+
+/* A batch that is stored while the next one is read: catalogue_ahead.c. */
+struct catalogue_ahead {
+  bool is_waiting;           /* catalogue.batch is to be stored so */
+  struct item_batch storing; /* the batch before, while the store writes it */
+};
+
+/* A first fill, during which records go to the store alone: catalogue_fill.c begins it, catalogue_load.c ends it. */
+struct catalogue_fill {
+  bool is_under_way;
+  int64_t begin_ns;
+  int64_t say_due_ns; /* no log line about it before this */
+  uint64_t n_records; /* how many there were to read when it began */
+};
+
+/* Items that found no room: catalogue_apply.c notes them, catalogue_progress.c reads them again. */
+struct catalogue_room {
+  bool has_refused;     /* the store refused items, and catalogue_note_full() has not been called since */
+  int64_t log_due_ns;   /* no further event catalogue_full before this */
+  int64_t retry_due_ns; /* when waiting items are read again, however little room there is */
+};
+
+/* Stored parts that do not fit their models: catalogue_load.c counts them. */
+struct catalogue_load {
+  pthread_mutex_t lock; /* for n_unusable and batch.unknown_spaces: several threads load the store */
+  uint64_t n_unusable;  /* since the newest load began */
+};
+
+/* What is looked after from time to time: catalogue_progress.c. */
+struct catalogue_progress {
+  int64_t refresh_due_ns; /* next look for added partitions */
+  int64_t tidy_due_ns;    /* no store_tidy() before this */
+};
+
+/* The commits for Kafka's tools: catalogue_commit.c. */
+struct catalogue_commit {
+  struct kafka_property group; /* of the consumers */
+  int64_t due_ns;
+  int64_t again_ns; /* when positions that have not changed are committed again */
+};
+
+/* Deleting items that have been expired for long: catalogue_sweep.c. */
+struct catalogue_sweep {
+  int64_t due_ns;           /* not before this */
+  int64_t read_all_unix_ms; /* when the brokers had no record that was not applied */
+};
+
+/* Fields that one file owns, or that change together, are the structs above. Several files use the others. */
 struct catalogue {
   struct catalogue_context with;
   struct catalogue_topic topic;
@@ -83,45 +139,30 @@ struct catalogue {
   struct renewal_wait renewal;
   struct catalogue_rebuild rebuild;
   struct letter_window letters;
-  struct item_format format; /* of the records */
-  struct item_batch_rules rules;
   struct background background; /* for what no query waits for */
-  bool newest_can_wait;         /* what the newest poll brought */
   struct models *models;        /* generations of models; NULL: there is no control topic */
   bool has_model_work;          /* models_step() has more to do at once */
   struct item_batch batch;      /* the newest one, and the counts of unknown spaces */
-  bool is_batch_waiting;        /* `batch` is stored while the next one is read */
-  struct item_batch storing;    /* the one before, while the store writes it */
-  struct topic_record *records; /* [CATALOGUE_POLL_ITEMS] */
   struct region scratch;        /* positions of one batch */
-  struct catalogue_report report;
   struct damages damages;
   struct age_watch ages;
-  struct pulse pulse;
-  int64_t refresh_due_ns;      /* next look for added partitions */
-  int64_t report_due_ns;       /* next update of the report */
-  int64_t touch_due_ns;        /* next store of positions without new records */
-  int64_t room_due_ns;         /* when waiting items are read again, however little room there is */
-  int64_t tidy_due_ns;         /* no store_tidy() before this */
-  int64_t commit_due_ns;       /* next commit for Kafka's tools */
-  int64_t commit_again_ns;     /* when positions that have not changed are committed again */
-  struct kafka_property group; /* of the consumers */
-  int64_t sweep_due_ns;        /* no catalogue_sweep() before this */
-  int64_t read_all_unix_ms;    /* when the brokers had no record that was not applied, for catalogue_sweep() */
-  int64_t time_due_ns;         /* no epoch is published just for the time before this */
-  int64_t full_log_due_ns;     /* no further event catalogue_full before this */
-  bool has_refused;            /* the store refused items, and catalogue_note_full() has not been called since */
-  bool has_logged_lost_letters;
-  bool must_stop;                /* by policy, the newest error ends the daemon */
-  pthread_mutex_t unusable_lock; /* for n_unusable and batch.unknown: several threads load the store */
-  uint64_t n_unusable;           /* stored parts that do not fit their models, since the newest load began */
-  bool is_filling;               /* a first fill: records go to the store alone */
-  int64_t fill_begin_ns;         /* when it began */
-  int64_t fill_say_due_ns;       /* no log line about it before this */
-  uint64_t n_fill_records;       /* how many records there were to read when it began */
+  struct catalogue_gather gather;
+  struct catalogue_ahead ahead;
+  struct catalogue_fill fill;
+  struct catalogue_room room;
+  struct catalogue_load load;
+  struct catalogue_progress progress;
+  struct catalogue_commit commit;
+  struct catalogue_sweep sweep;
+  int64_t touch_due_ns; /* next store of positions without new records */
+  int64_t time_due_ns;  /* no epoch is published just for the time before this */
+  struct catalogue_report report;
+  int64_t report_due_ns; /* next update of the report */
+  bool must_stop;        /* by policy, the newest error ends the daemon */
   _Atomic int phase;
   _Atomic bool is_serving;
   _Atomic bool is_stopping;
+  struct pulse pulse;
   pthread_t thread;
   bool has_thread;
 };

@@ -38,20 +38,20 @@ static bool has_read_renewals(struct catalogue *c)
 {
   int64_t now_ms = clock_unix_ms();
 
-  if (c->read_all_unix_ms >= now_ms - after_ms(c) && c->read_all_unix_ms <= now_ms)
+  if (c->sweep.read_all_unix_ms >= now_ms - after_ms(c) && c->sweep.read_all_unix_ms <= now_ms)
     return true;
   if (!has_read_all(c)) {
-    c->sweep_due_ns = clock_now_ns() + ASK_AGAIN_S * CLOCK_NS_PER_S;
+    c->sweep.due_ns = clock_now_ns() + ASK_AGAIN_S * CLOCK_NS_PER_S;
     return false;
   }
-  c->read_all_unix_ms = now_ms;
+  c->sweep.read_all_unix_ms = now_ms;
   return true;
 }
 
 /* Are all applied records below the stored positions? While a dead letter is open, its position is held back. */
 static bool has_stored_all(const struct catalogue *c)
 {
-  return !c->is_batch_waiting && c->letters.n == 0 && !topic_positions_any_changed(&c->topic.positions);
+  return !c->ahead.is_waiting && c->letters.n == 0 && !topic_positions_any_changed(&c->topic.positions);
 }
 
 static err_t sweep_keys(struct catalogue *c, const struct span *keys, size_t n)
@@ -76,12 +76,12 @@ err_t catalogue_sweep(struct catalogue *c)
   struct span *keys;
   size_t n;
 
-  if (after_ms(c) == 0 || clock_now_ns() < c->sweep_due_ns || catalogue_phase(c) != CATALOGUE_LIVE ||
+  if (after_ms(c) == 0 || clock_now_ns() < c->sweep.due_ns || catalogue_phase(c) != CATALOGUE_LIVE ||
       !has_stored_all(c))
     return ERR_OK;
   region_reset(&c->scratch);
   TRY(engine_pass_time(c->with.engine, NULL));
   TRY(engine_list_expired(c->with.engine, after_ms(c), SWEEP_ITEMS, &c->scratch, &keys, &n));
-  c->sweep_due_ns = n == SWEEP_ITEMS ? 0 : clock_now_ns() + SWEEP_EVERY_S * CLOCK_NS_PER_S;
+  c->sweep.due_ns = n == SWEEP_ITEMS ? 0 : clock_now_ns() + SWEEP_EVERY_S * CLOCK_NS_PER_S;
   return n > 0 && has_read_renewals(c) ? sweep_keys(c, keys, n) : ERR_OK;
 }
