@@ -167,6 +167,169 @@ struct catalogue {
   bool has_thread;
 };
 
+/* ---- catalogue_recover.c ---- */
+
+/* Can the thread go on after this error? */
+bool catalogue_is_recoverable(err_code_t err);
+
+/* Wait until a recoverable error is over, and connect again. `err` must be the newest failure. Returns what
+ * catalogue_connect() returns, or ERR_DISCONTINUITY by policy. */
+err_t catalogue_recover(struct catalogue *c, err_code_t err);
+
+/* If the certificates have changed, let another consumer take over where the store stands. */
+err_t catalogue_renew(struct catalogue *c);
+
+/* ---- catalogue_progress.c ---- */
+
+/* Change the phase if the topic is read to its end; read added partitions; use new room. */
+err_t catalogue_note_progress(struct catalogue *c);
+
+/* ---- catalogue_connect.c ---- */
+
+/* Wait for broker and topic, however long it takes, then start reading where the store stands.
+ *
+ * Returns ERR_STOPPING when the daemon stops while waiting. */
+err_t catalogue_connect(struct catalogue *c);
+
+/* ---- catalogue_discontinuity.c ---- */
+
+/* Handle the newest failure, an ERR_DISCONTINUITY. With an embedded broker, prepare to read on after the gap. Otherwise
+ * begin a rebuild, or return ERR_DISCONTINUITY if catalogue.on_discontinuity is `stop`. */
+err_t catalogue_handle_discontinuity(struct catalogue *c);
+
+/* ---- catalogue_damage.c ---- */
+
+/* Note a damage, and return ERR_KAFKA_DAMAGED. */
+err_t catalogue_note_damage(struct catalogue *c, const struct damage_sighting *sighting);
+
+/* Retry the damaged partitions that are due. */
+err_t catalogue_retry_damage(struct catalogue *c);
+
+/* Pause the damaged partitions, before reading starts. */
+void catalogue_pause_damaged(struct catalogue *c);
+
+/* ---- catalogue_ahead.c: errors as catalogue_gather() and catalogue_apply() ---- */
+
+/* Gather the next batch, and store a batch that waits meanwhile. */
+err_t catalogue_take_batch(struct catalogue *c, struct damage_sighting *damage);
+
+/* Apply the gathered batch, or let it wait. */
+err_t catalogue_pass_batch_on(struct catalogue *c, const struct damage_sighting *damage);
+
+/* Apply a batch that waits. */
+err_t catalogue_apply_waiting(struct catalogue *c);
+
+/* Forget a batch that waits, with its records, because its partitions are read again. */
+void catalogue_forget_batch(struct catalogue *c);
+
+/* ---- catalogue_gather.c ---- */
+
+/* Read one batch. It ends when no records are left, after the publish interval, when it is full, or at a damage; the
+ * records before a damage are valid.
+ *
+ * is_bulk  nobody waits for these records: let the batch become large. The store is not used
+ *
+ * Returns ERR_DISCONTINUITY; ERR_KAFKA_RETRY when topic or brokers are away. */
+err_t catalogue_gather(struct catalogue *c, bool is_bulk, struct damage_sighting *damage);
+
+/* ---- catalogue_apply.c ---- */
+
+/* Store the newest batch and the positions in one transaction, then publish the batch. */
+err_t catalogue_apply(struct catalogue *c);
+
+/* Begin catalogue_apply() of a batch: list the positions, in c->scratch. */
+err_t catalogue_begin_write(struct catalogue *c, const struct item_batch *batch, struct batch_write *out);
+
+/* Go on with the store's step. It may run in another thread: nobody else uses the store meanwhile.
+ *
+ * write  a struct batch_write */
+err_code_t catalogue_store_write(void *write);
+
+/* End it with the result of the store's step. Waits for room on the disk if it must. */
+err_t catalogue_end_write(struct catalogue *c, struct batch_write *write, err_code_t stored);
+
+/* Can the newest batch's changes from `first` on wait? Then generations that do not answer get parts: perhaps all of
+ * them, all at once. false: there are none. */
+bool catalogue_can_wait(const struct catalogue *c, size_t first);
+
+/* If the store has refused items since the last call, serve what it has, and enter the phase of a full catalogue. All
+ * records that were read must be in the store. */
+err_t catalogue_note_full(struct catalogue *c);
+
+/* ---- catalogue_fill.c ---- */
+
+/* Begin a first fill if it is worth it: nobody searches yet, and much is to be read. Until it ends, records go to the
+ * store alone. */
+void catalogue_begin_fill(struct catalogue *c);
+
+/* Log how far a first fill is, if one is under way and a line is due. */
+void catalogue_say_fill(struct catalogue *c);
+
+/* Let queries be answered from now on: end the first fill, if one is under way, by loading the store. All records that
+ * were read must be in the store. */
+err_t catalogue_serve(struct catalogue *c);
+
+/* The same while the store lacks records that were read: the watermark is that of its positions. */
+err_t catalogue_serve_stored(struct catalogue *c);
+
+/* ---- catalogue_load.c ---- */
+
+/* Load the store into the arenas before anyone searches, with the given watermark. Ends a first fill. */
+err_t catalogue_load(struct catalogue *c, const struct position *positions, size_t n);
+
+/* Replace the items that are being searched by those that the store has now. Ends a first fill. */
+err_t catalogue_replace(struct catalogue *c);
+
+/* Remove the parts of a stored item that no space can use: the space is not configured, or its model has another size
+ * now. The engine would read them in its model's size. */
+void catalogue_drop_unusable_parts(struct catalogue *c, struct item_change *change);
+
+/* ---- catalogue_commit.c ---- */
+
+/* Commit the positions when it is time. Uses c->scratch. */
+err_t catalogue_commit(struct catalogue *c);
+
+/* ---- catalogue_models.c: nothing is done without a control topic ---- */
+
+/* Before the store is loaded, read the control topic to its end, and load the models that it names. Returns
+ * ERR_STOPPING when the daemon stops while waiting. */
+err_t catalogue_await_models(struct catalogue *c);
+
+/* Between batches, do a little of what the control topic asks for. */
+err_t catalogue_step_models(struct catalogue *c);
+
+/* Wait before the next attempt to read the topic, and do what the control topic asks for meanwhile. No batch may be
+ * under way. A stop ends the wait, and certificates that change do. */
+err_t catalogue_wait_to_reopen(struct catalogue *c, int wait_ms);
+
+/* ---- catalogue_sweep.c ---- */
+
+/* Delete some items that have been expired for catalogue.delete_expired_after_s. Uses c->scratch. */
+err_t catalogue_sweep(struct catalogue *c);
+
+/* ---- catalogue_time.c ---- */
+
+/* Publish an epoch if an item has expired or come out of its embargo. */
+err_t catalogue_pass_time(struct catalogue *c);
+
+/* Return the time until catalogue_pass_time() has to do so next, at most `most_ms`. */
+int catalogue_ms_until_change(const struct catalogue *c, int most_ms);
+
+/* Wait, and pass time meanwhile. A stop ends the wait. */
+err_t catalogue_wait(struct catalogue *c, int wait_ms);
+
+/* ---- catalogue_report_update.c ---- */
+
+/* Update the report, a few times a second at most. */
+err_t catalogue_report_update(struct catalogue *c);
+
+/* Note that the topic is not being read: from now on nobody knows whether it has more records. At the start, the report
+ * shows the positions of the store. */
+err_t catalogue_report_away(struct catalogue *c);
+
+/* ---- catalogue_state.c ---- */
+
+/* Has somebody asked the thread to stop? */
 bool catalogue_is_stopping(const struct catalogue *c);
 
 /* Enter a phase, and set the reason that /status shows. Logs a change of the phase.
@@ -181,114 +344,5 @@ uint64_t catalogue_n_target_items(const struct catalogue *c);
 
 /* List the applied positions for the watermark, in c->scratch. Partitions that wait for room are omitted. */
 err_t catalogue_list_watermark(struct catalogue *c, struct position **out, size_t *n);
-
-/* catalogue_load.c: load the store into the arenas before anyone searches, with the given watermark; replace the items
- * that are being searched by those that the store has now. Both end a first fill. */
-err_t catalogue_load(struct catalogue *c, const struct position *positions, size_t n);
-err_t catalogue_replace(struct catalogue *c);
-
-/* catalogue_fill.c: begin a first fill if it is worth it: nobody searches yet, and much is to be read. Until it ends,
- * records go to the store alone. Log how far it is. */
-void catalogue_begin_fill(struct catalogue *c);
-void catalogue_say_fill(struct catalogue *c);
-
-/* Let queries be answered from now on: end the first fill, if one is under way, by loading the store. All records that
- * were read must be in the store; with catalogue_serve_stored() only those up to its positions. */
-err_t catalogue_serve(struct catalogue *c);
-err_t catalogue_serve_stored(struct catalogue *c);
-
-/* Remove the parts of a stored item that no space can use: the space is not configured, or its model has another size
- * now. The engine would read them in its model's size. */
-void catalogue_drop_unusable_parts(struct catalogue *c, struct item_change *change);
-
-/* catalogue_damage.c: note a damage and return ERR_KAFKA_DAMAGED; retry damaged partitions that are due; pause
- * damaged partitions before reading starts. */
-err_t catalogue_note_damage(struct catalogue *c, const struct damage_sighting *sighting);
-err_t catalogue_retry_damage(struct catalogue *c);
-void catalogue_pause_damaged(struct catalogue *c);
-
-/* catalogue_discontinuity.c: handle the newest failure, an ERR_DISCONTINUITY. With an embedded broker, prepare to read
- * on after the gap. Otherwise begin a rebuild, or return ERR_DISCONTINUITY if catalogue.on_discontinuity is `stop`. */
-err_t catalogue_handle_discontinuity(struct catalogue *c);
-
-/* catalogue_connect.c: wait for broker and topic, however long it takes, then start reading where the store stands.
- *
- * Returns ERR_STOPPING when the daemon stops while waiting. */
-err_t catalogue_connect(struct catalogue *c);
-
-/* catalogue_ahead.c: gather the next batch, and store a batch that waits meanwhile; apply the gathered batch, or let it
- * wait; forget a batch that waits, with its records, because its partitions are read again. Errors as
- * catalogue_gather() and catalogue_apply(). */
-err_t catalogue_take_batch(struct catalogue *c, struct damage_sighting *damage);
-err_t catalogue_pass_batch_on(struct catalogue *c, const struct damage_sighting *damage);
-err_t catalogue_apply_waiting(struct catalogue *c);
-void catalogue_forget_batch(struct catalogue *c);
-
-/* catalogue_gather.c: read one batch. It ends when no records are left, after the publish interval, when it is full, or
- * at a damage; the records before a damage are valid.
- *
- * is_bulk  nobody waits for these records: let the batch become large. The store is not used
- *
- * Returns ERR_DISCONTINUITY; ERR_KAFKA_RETRY when topic or brokers are away. */
-err_t catalogue_gather(struct catalogue *c, bool is_bulk, struct damage_sighting *damage);
-
-/* catalogue_apply.c: store the newest batch and the positions in one transaction, then publish the batch. */
-err_t catalogue_apply(struct catalogue *c);
-
-/* Can the newest batch's changes from `first` on wait? Then generations that do not answer get parts: perhaps all of
- * them, all at once. false: there are none. */
-bool catalogue_can_wait(const struct catalogue *c, size_t first);
-
-/* If the store has refused items since the last call, serve what it has, and enter the phase of a full catalogue. All
- * records that were read must be in the store. */
-err_t catalogue_note_full(struct catalogue *c);
-
-/* catalogue_apply() in steps. Begin lists the positions, in c->scratch. The store's step may run in another thread:
- * nobody else uses the store meanwhile. End gets its result, and waits for room on the disk if it must.
- *
- * write  a struct batch_write */
-err_t catalogue_begin_write(struct catalogue *c, const struct item_batch *batch, struct batch_write *out);
-err_code_t catalogue_store_write(void *write);
-err_t catalogue_end_write(struct catalogue *c, struct batch_write *write, err_code_t stored);
-
-/* catalogue_commit.c: commit the positions when it is time. Uses c->scratch. */
-err_t catalogue_commit(struct catalogue *c);
-
-/* catalogue_models.c: before the store is loaded, read the control topic to its end and load the models that it names;
- * between batches, do a little of what it asks for. Both do nothing without a control topic. Returns ERR_STOPPING when
- * the daemon stops while waiting. */
-err_t catalogue_await_models(struct catalogue *c);
-err_t catalogue_step_models(struct catalogue *c);
-
-/* The same file: wait before the next attempt to read the topic, and do what the control topic asks for meanwhile. No
- * batch may be under way. A stop ends the wait, and certificates that change do. */
-err_t catalogue_wait_to_reopen(struct catalogue *c, int wait_ms);
-
-/* catalogue_sweep.c: delete some items that have been expired for catalogue.delete_expired_after_s. Uses c->scratch. */
-err_t catalogue_sweep(struct catalogue *c);
-
-/* catalogue_time.c: publish an epoch if an item has expired or come out of its embargo; return the time until that is
- * due, at most `most_ms`; wait, and publish such epochs meanwhile. A stop ends the wait. */
-err_t catalogue_pass_time(struct catalogue *c);
-int catalogue_ms_until_change(const struct catalogue *c, int most_ms);
-err_t catalogue_wait(struct catalogue *c, int wait_ms);
-
-/* catalogue_report_update.c: update the report, a few times a second at most. */
-err_t catalogue_report_update(struct catalogue *c);
-
-/* Note that the topic is not being read: from now on nobody knows whether it has more records. At the start, the report
- * shows the positions of the store. */
-err_t catalogue_report_away(struct catalogue *c);
-
-/* catalogue_progress.c: change the phase if the topic is read to its end; read added partitions; use new room. */
-err_t catalogue_note_progress(struct catalogue *c);
-
-/* catalogue_recover.c: can the thread go on after this error? If so, wait until it is over and connect again. `err`
- * must be the newest failure. Returns what catalogue_connect() returns, or ERR_DISCONTINUITY by policy. */
-bool catalogue_is_recoverable(err_code_t err);
-err_t catalogue_recover(struct catalogue *c, err_code_t err);
-
-/* catalogue_recover.c: if the certificates have changed, let another consumer take over where the store stands. */
-err_t catalogue_renew(struct catalogue *c);
 
 #endif
