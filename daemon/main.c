@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log_limit.h"
+#include "base/mapped_read.h"
 #include "daemon/check.h"
 #include "daemon/command_line.h"
 #include "daemon/exit_status.h"
@@ -142,6 +143,7 @@ int main(int argc, char **argv)
 
   if (status != COMMAND_LINE_FINE)
     return status;
+  mapped_read_explain(EXIT_STATUS_FAILURE);
   if (line.is_check)
     return check_only(line.config_path);
   int signals = signals_open(); /* first, so that a signal during the slow start stops the daemon in order */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/mapped_read.h"
 #include "daemon/ctl/ctl_command.h"
 #include "daemon/ctl/ctl_say.h"
 #include "ingest/kafka/kafka_closing.h"
@@ -154,6 +155,7 @@ int main(int argc, char **argv)
             n > 1 ? argv[1] : "; `sluicectl --help` lists all");
     return EXIT_USAGE;
   }
+  mapped_read_explain(EXIT_FAILED);
   signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit on the size of files fails with EFBIG */
   log_set_level(request.is_verbose ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR);
   int status = run_command(command, &request, n - 1, argv + 1);
