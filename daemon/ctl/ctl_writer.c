@@ -6,7 +6,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "daemon/catalogue/catalogue_phase.h"
 #include "daemon/config/config_shard.h"
+#include "daemon/ctl/ctl_format.h"
+#include "daemon/ctl/ctl_say.h"
 #include "ingest/kafka/topics.h"
 #include "ingest/wire/wire.h"
 
@@ -15,6 +18,8 @@ enum {
   SEND_TIMEOUT_MS = 30000,
   FLUSH_TIMEOUT_MS = 60000,
   STILL_TIMEOUT_MS = 60000,
+  ROOM_SAID_MS = 1000,
+  ROOM_TIMEOUT_MS = 15000, /* with little room, a full catalogue goes on after ten seconds */
   STATUS_PERIOD_MS = 2,
   COUNT_TIMEOUT_MS = 1000,
 };
@@ -161,16 +166,6 @@ err_t ctl_writer_flush(struct ctl_writer *w)
   return ERR_OK;
 }
 
-/* Ask the daemon how many of our records it has not reached. */
-static err_t look(struct ctl_writer *w, uint64_t *behind)
-{
-  AUTO(ctl_json_close) json_t *status = NULL;
-
-  TRY(ctl_context_status(w->ctx, &status));
-  *behind = ctl_positions_behind(&w->positions, json_object_get(status, "watermark"));
-  return ERR_OK;
-}
-
 /* A shard never reads the partitions of others: records there are not waited for. */
 static err_t keep_own_partitions(struct ctl_writer *w)
 {
@@ -185,27 +180,72 @@ static err_t keep_own_partitions(struct ctl_writer *w)
   return ERR_OK;
 }
 
+/* A wait for the daemon. */
+struct wait {
+  struct ctl_progress *progress; /* NULL: none is shown */
+  uint64_t behind;               /* records of ours that the daemon has not reached */
+  int64_t moved_ns;              /* when that changed */
+  bool has_said_room;
+};
+
+/* Does the daemon wait until somebody makes room? */
+static bool lacks_room(const json_t *status)
+{
+  const char *phase = json_string_value(json_object_get(status, "phase"));
+
+  return phase && (strcmp(phase, catalogue_phase_name(CATALOGUE_FULL)) == 0 ||
+                   strcmp(phase, catalogue_phase_name(CATALOGUE_DISK_FULL)) == 0);
+}
+
+/* Say early that there is no room, and give up on a daemon that stands still. */
+static err_t judge(struct wait *wait, const json_t *status)
+{
+  const char *problem = json_string_value(json_object_get(status, "problem"));
+  const char *not_ready = json_string_value(json_object_get(status, "not_ready"));
+  const char *reason = problem ? problem : not_ready ? not_ready : "look at its log";
+  int64_t still_ms = (clock_now_ns() - wait->moved_ns) / CLOCK_NS_PER_MS;
+  bool is_full = lacks_room(status);
+
+  if (is_full && still_ms > ROOM_SAID_MS && !wait->has_said_room) {
+    if (wait->progress)
+      ctl_progress_hide(wait->progress);
+    ctl_say("the daemon waits for room: %s", reason);
+    wait->has_said_room = true;
+  }
+  if (still_ms > (is_full ? ROOM_TIMEOUT_MS : STILL_TIMEOUT_MS))
+    FAIL(ERR_SYSTEM, "the daemon has made no progress for %d s, with %llu %s still to read: %s", (int)(still_ms / 1000),
+         (unsigned long long)wait->behind, ctl_plural(wait->behind, "record", "records"), reason);
+  return ERR_OK;
+}
+
+/* Ask the daemon how many of our records it has not reached. */
+static err_t look(struct ctl_writer *w, struct wait *wait)
+{
+  AUTO(ctl_json_close) json_t *status = NULL;
+
+  TRY(ctl_context_status(w->ctx, &status));
+  uint64_t behind = ctl_positions_behind(&w->positions, json_object_get(status, "watermark"));
+  if (behind != wait->behind)
+    wait->moved_ns = clock_now_ns();
+  wait->behind = behind;
+  return behind > 0 ? judge(wait, status) : ERR_OK;
+}
+
 err_t ctl_writer_await_visible(struct ctl_writer *w, struct ctl_progress *progress, int64_t *visible_ns)
 {
-  uint64_t total, behind;
-  int64_t moved_ns = clock_now_ns();
+  struct wait wait = { .progress = progress, .moved_ns = clock_now_ns() };
 
   TRY(keep_own_partitions(w));
-  TRY(look(w, &total));
-  behind = total;
+  TRY(look(w, &wait));
+  uint64_t total = wait.behind;
   if (progress)
     ctl_progress_begin(progress, "indexing", total);
-  while (behind > 0) {
-    uint64_t before = behind;
+  while (wait.behind > 0) {
     clock_sleep_ns(STATUS_PERIOD_MS * CLOCK_NS_PER_MS);
-    TRY(look(w, &behind));
-    if (behind != before)
-      moved_ns = clock_now_ns();
-    if (clock_now_ns() - moved_ns > STILL_TIMEOUT_MS * CLOCK_NS_PER_MS)
-      FAIL(ERR_SYSTEM, "the daemon has made no progress for %d s, with %llu records still to read: look at its log",
-           STILL_TIMEOUT_MS / 1000, (unsigned long long)behind);
+    TRY(look(w, &wait));
+    uint64_t done = total - (wait.behind < total ? wait.behind : total);
     if (progress)
-      ctl_progress_tick(progress, total - (behind < total ? behind : total), total - (behind < total ? behind : total));
+      ctl_progress_tick(progress, done, done);
   }
   *visible_ns = clock_now_ns();
   return ERR_OK;

@@ -67,8 +67,10 @@ err_t ctl_writer_flush(struct ctl_writer *w);
  * progress    begun here; NULL: show none
  * visible_ns  when the last record became visible, by clock_now_ns()
  *
- * Returns ERR_SYSTEM if the daemon does not answer or makes no progress for a minute, or if all records are for other
- * shards.
+ * Says early on standard error that the daemon waits for room.
+ *
+ * Returns ERR_SYSTEM if the daemon does not answer, if it makes no progress for a minute or has had no room for 15 s,
+ * or if all records are for other shards.
  */
 err_t ctl_writer_await_visible(struct ctl_writer *w, struct ctl_progress *progress, int64_t *visible_ns);
 

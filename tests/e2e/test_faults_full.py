@@ -19,9 +19,10 @@ from pathlib import Path
 
 import data
 import models
-from harness import Case, System, eventually, merged, to_yaml
+from harness import SLOWNESS, Case, System, build_dir, eventually, merged, to_yaml
 
 DISK_MB = 40
+CODES = json.dumps({"parts": {"codes": {"codes": [1] * 8}}})
 
 
 def setUpModule():
@@ -67,6 +68,15 @@ class FullCase(Case):
     def wait_not_ready(self, words):
         eventually(lambda: self.ready()[0] == 503 and words in self.ready()[1], f"/readyz to say {words!r}")
 
+    def ctl_fails(self, *words):
+        """Run sluicectl, which must fail before a daemon that stands still is given up. Return what it said."""
+        began = time.monotonic()
+        done = subprocess.run([build_dir() / "sluicectl", "--config", self.system.daemon.config_path, *words],
+                              capture_output=True, text=True, timeout=120 * SLOWNESS)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertLess(time.monotonic() - began, 45 * SLOWNESS)
+        return done.stderr
+
 
 def numbered(prefix, n):
     return [b"%s-%04d" % (prefix, i) for i in range(n)]
@@ -88,6 +98,15 @@ class Catalogue(FullCase):
         self.assertIn("max_items", self.status()["problem"])
         self.write(first[:50])  # updates of existing items are still applied
         eventually(lambda: self.status()["counters"]["applied"] >= 1050, "updates")
+        system.daemon.stop()
+
+    def test_a_writer_is_told_what_the_daemon_waits_for(self):
+        system = self.open("told", {"catalogue": {"max_items": 50}})
+        self.write(numbered(b"first", 60))
+        self.wait_not_ready("max_items")
+        said = self.ctl_fails("put", "one more", CODES)
+        self.assertIn("the daemon waits for room: the catalogue holds catalogue.max_items = 50 items", said)
+        self.assertRegex(said, "made no progress for 1[0-9] s, with 1 record still to read: .*delete items")
         system.daemon.stop()
 
     def test_deletes_are_applied_and_the_rest_follows(self):
@@ -132,6 +151,7 @@ class Disk(FullCase):
         self.write(behind)
         self.wait_not_ready("disk is full")
         self.assertLessEqual(set(before), self.keys_found())
+        self.assertIn("the daemon waits for room: ", self.ctl_fails("put", "behind-0000", CODES))
         self.assertTrue(system.daemon.is_running())
         os.unlink(Path(self.disk) / "filler")
         system.daemon.wait_ready()
