@@ -11,6 +11,7 @@
 #include "daemon/ctl/ctl_format.h"
 #include "daemon/ctl/ctl_say.h"
 #include "ingest/kafka/topics.h"
+#include "ingest/readers/topic_scan.h"
 #include "ingest/wire/wire.h"
 
 enum {
@@ -163,6 +164,24 @@ err_t ctl_writer_flush(struct ctl_writer *w)
   if (w->n_failed)
     FAIL(ERR_KAFKA, "Kafka did not take %llu of %llu records: %s", (unsigned long long)w->n_failed,
          (unsigned long long)(w->n_failed + w->n_delivered), w->reason);
+  return ERR_OK;
+}
+
+/* Records in a transaction that is still open count too. */
+err_t ctl_writer_expect_all(struct ctl_writer *w)
+{
+  static const struct kafka_property defaults[] = { { "isolation.level", "read_uncommitted" } };
+  static const struct topic_scan_range nothing = { .newest = 0 };
+  AUTO(topic_scan_close) struct topic_scan *scan = NULL;
+  const struct config *config = w->ctx->config;
+  struct kafka_layers layers;
+
+  TRY(ctl_context_layers(w->ctx, defaults, 1, &config->catalogue.kafka, &layers));
+  TRY(topic_scan_open(&layers, config->catalogue.topic, &nothing, CTL_KAFKA_TIMEOUT_MS, &scan));
+  for (int32_t i = 0; i < topic_scan_n_partitions(scan); i++) {
+    if (topic_scan_end(scan, i) > 0)
+      TRY(ctl_positions_add(&w->positions, i, topic_scan_end(scan, i) - 1));
+  }
   return ERR_OK;
 }
 

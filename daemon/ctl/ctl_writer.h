@@ -62,6 +62,10 @@ void ctl_writer_idle(struct ctl_writer *w, int64_t until_ns);
 /* Wait until Kafka has confirmed every record. Returns ERR_KAFKA with the first reason if it did not take all. */
 err_t ctl_writer_flush(struct ctl_writer *w);
 
+/* Have ctl_writer_await_visible() wait for all that the topic has by now, whoever wrote it.
+ * Returns the errors of Kafka. */
+err_t ctl_writer_expect_all(struct ctl_writer *w);
+
 /* Wait until queries see every delivered record. A shard is asked only for those of its own partitions.
  *
  * progress    begun here; NULL: show none

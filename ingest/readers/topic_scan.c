@@ -234,6 +234,16 @@ err_t topic_scan_next(struct topic_scan *s, int timeout_ms, struct topic_scan_re
   return ERR_OK;
 }
 
+int topic_scan_n_partitions(const struct topic_scan *s)
+{
+  return s->n;
+}
+
+int64_t topic_scan_end(const struct topic_scan *s, int32_t partition)
+{
+  return s->ends[partition];
+}
+
 struct span topic_scan_header(const struct topic_scan_record *record, const char *name)
 {
   return kafka_header(record->message, name);

@@ -59,6 +59,10 @@ void topic_scan_close(struct topic_scan **s);
 err_t topic_scan_next(struct topic_scan *s, int timeout_ms, struct topic_scan_record *out,
                       enum topic_scan_found *found);
 
+/* Return the number of partitions, and where one of them ended when the scan was opened. */
+int topic_scan_n_partitions(const struct topic_scan *s);
+int64_t topic_scan_end(const struct topic_scan *s, int32_t partition);
+
 /* Return the value of a record's header, or an empty span if it has none. */
 struct span topic_scan_header(const struct topic_scan_record *record, const char *name);
 

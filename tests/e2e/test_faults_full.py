@@ -109,6 +109,20 @@ class Catalogue(FullCase):
         self.assertRegex(said, "made no progress for 1[0-9] s, with 1 record still to read: .*delete items")
         system.daemon.stop()
 
+    def test_a_load_that_goes_on_is_complete_only_when_all_is_visible(self):
+        system = self.open("resumed", {"catalogue": {"max_items": 50}})
+        folder = Path(system.daemon.config_path).parent
+        keys = [key.decode() for key in numbered(b"line", 60)]
+        (folder / "lines.jsonl").write_text("".join(f'{{"key": "{key}", "value": {CODES}}}\n' for key in keys))
+        words = ["load", folder / "lines.jsonl", "--resume", folder / "lines.resume"]
+        for _ in range(2):  # the second one has nothing to send
+            self.assertIn("catalogue.max_items = 50", self.ctl_fails(*words))
+        self.delete(keys)
+        eventually(lambda: self.status()["items"] == 0, "the deletes")
+        system.daemon.wait_ready()
+        self.assertRegex(system.daemon.ctl(*words), "sent 0 records .* 60 were there .*; all are visible to queries")
+        system.daemon.stop()
+
     def test_deletes_are_applied_and_the_rest_follows(self):
         system = self.open("room", {"catalogue": {"max_items": 1000}})
         first, second = numbered(b"first", 700), numbered(b"second", 700)

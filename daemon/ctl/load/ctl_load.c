@@ -24,6 +24,8 @@ static void print_result(const struct ctl_loading *l, int64_t started_ns, int64_
   if (l->writer->n_delivered)
     printf("; all were visible to queries %s after Kafka had them",
            ctl_format_span(visible_ns - l->writer->delivered_ns).s);
+  else if (l->n_known)
+    printf("; all are visible to queries");
   putchar('\n');
 }
 
@@ -62,6 +64,8 @@ static err_t load_file(struct ctl_context *ctx, const struct ctl_load_options *o
   TRY(ctl_writer_open(ctx, "5", &l.writer));
   int64_t started_ns = clock_now_ns();
   TRY(send_all(&l));
+  if (l.n_known) /* their positions are not noted */
+    TRY(ctl_writer_expect_all(l.writer));
   TRY(ctl_writer_await_visible(l.writer, &l.progress, &visible_ns));
   ctl_progress_hide(&l.progress);
   print_result(&l, started_ns, visible_ns);
@@ -148,7 +152,8 @@ const struct ctl_command ctl_load_command = {
       "For all files:\n"
       "  --rate N          send at most N records a second\n"
       "  --resume FILE     note in FILE what Kafka has, and do not send it again. The same command then goes on where\n"
-      "                    a load was ended, by kill -9 too. After a complete load it sends nothing\n"
+      "                    a load was ended, by kill -9 too, and waits for all that the topic has then. After a\n"
+      "                    complete load it sends nothing\n"
       "\n"
       "Lines that cannot be used are skipped and reported with the reason. The exit status is then 1. It is\n"
       "also 1 if the daemon refused records during the load, even those of another producer.\n",

@@ -245,6 +245,23 @@ static void a_partition_that_is_not_there_is_an_error(void **state)
   assert_null(scan);
 }
 
+static void a_scan_of_nothing_tells_the_ends(void **state)
+{
+  AUTO(topic_scan_close) struct topic_scan *scan = NULL;
+  const struct topic_scan_range nothing = { .newest = 0 };
+  int64_t sum = 0;
+
+  (void)state;
+  assert_ok(embedded_broker_create_topic(broker, "ends", 3));
+  send_numbers("ends", 0, 50);
+  assert_ok(topic_scan_open(&layers, "ends", &nothing, TIMEOUT_MS, &scan));
+  send_numbers("ends", 50, 60);
+  assert_int_equal(topic_scan_n_partitions(scan), 3);
+  for (int32_t i = 0; i < 3; i++)
+    sum += topic_scan_end(scan, i);
+  assert_int_equal(sum, 50);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -256,6 +273,7 @@ int main(void)
     cmocka_unit_test(a_scan_ends_where_the_topic_ended),
     cmocka_unit_test(records_without_a_time_are_left_out_only_if_a_time_is_asked_for),
     cmocka_unit_test(a_partition_that_is_not_there_is_an_error),
+    cmocka_unit_test(a_scan_of_nothing_tells_the_ends),
   };
 
   return cmocka_run_group_tests(tests, open_broker, close_broker);
