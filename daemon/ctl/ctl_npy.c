@@ -152,9 +152,10 @@ static err_t find_numbers(struct ctl_npy *f)
   tensor_shape_print(&f->tensor.shape, shape);
   if (!tensor_shape_count(&f->tensor.shape, &count))
     FAIL(ERR_ITEM, "%s: its shape %s has more numbers than a file can hold", f->path, shape);
-  if (count * tensor_type_bytes(f->tensor.type) != n_here)
-    FAIL(ERR_ITEM, "%s: it has %zu bytes of numbers where its shape %s needs %zu: is it cut short?", f->path, n_here,
-         shape, count * tensor_type_bytes(f->tensor.type));
+  size_t n_needed = count * tensor_type_bytes(f->tensor.type);
+  if (n_needed != n_here)
+    FAIL(ERR_ITEM, "%s: it has %zu bytes of numbers where its shape %s needs %zu: %s", f->path, n_here, shape, n_needed,
+         n_here < n_needed ? "is it cut short?" : "there is something behind them");
   f->tensor.bytes = span_of(f->bytes + f->data_begin, n_here);
   f->tensor.name = f->path;
   return ERR_OK;
