@@ -77,7 +77,8 @@ static err_t verify_unique(const struct ctl_queries *q, const char *id)
 err_t ctl_queries_add(struct ctl_queries *q, struct span text, const char *answer_topic)
 {
   json_error_t error;
-  AUTO(ctl_json_close) json_t *query = json_loadb((const char *)text.p, text.n, JSON_REJECT_DUPLICATES, &error);
+  const size_t flags = JSON_DECODE_ANY | JSON_REJECT_DUPLICATES;
+  AUTO(ctl_json_close) json_t *query = json_loadb((const char *)text.p, text.n, flags, &error);
   AUTO(drop_text) char *dumped = NULL;
   AUTO(mem_free) char *id = NULL;
   char *copy;

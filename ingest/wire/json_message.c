@@ -159,7 +159,7 @@ err_t json_message_read(struct span text, const ProtobufCMessageDescriptor *type
   ProtobufCMessage *message;
   AUTO(json_decrefp) json_t *json = NULL;
 
-  TRY(json_parse(text, 0, r, &rd.has_large, &json));
+  TRY(json_parse(text, JSON_DECODE_ANY, r, &rd.has_large, &json));
   if (!json_is_object(json))
     FAIL(ERR_WIRE, "JSON, but %s where an object is expected", json_scalar_kind(json));
   TRY(json_scalar_new_message(&rd, type, &message));

@@ -178,7 +178,7 @@ static err_t decode(struct decoder *d, struct item_change *out)
     FAIL(ERR_WIRE, "%zu bytes are more than the limit of %d for a message", value.n, (int)WIRE_VALUE_MAX);
   if (d->is_framed)
     TRY(framing_strip(&value));
-  TRY(json_parse(value, 0, d->reader.region, &d->reader.has_large, &json));
+  TRY(json_parse(value, JSON_DECODE_ANY, d->reader.region, &d->reader.has_large, &json));
   TRY(open_row(d, json, &is_delete));
   return read_row(d, is_delete, out);
 }

@@ -227,7 +227,7 @@ err_t model_record_decode(struct span key, bool has_value, struct span value, st
 
   TRY(read_key(key, &change));
   if (has_value) {
-    TRY(json_parse(value, JSON_REJECT_DUPLICATES, region, &has_large, &json));
+    TRY(json_parse(value, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, region, &has_large, &json));
     if (!json_is_object(json))
       FAIL(ERR_ITEM, "the value of a control record is a JSON object");
     TRY(change.generation ? read_generation(json, region, &change) : read_space(json, region, &change));

@@ -169,7 +169,8 @@ static err_t read_members(struct reader *r, json_t *line)
 static err_t read_line(struct reader *r, struct span line)
 {
   json_error_t error;
-  AUTO(ctl_json_close) json_t *json = json_loadb((const char *)line.p, line.n, JSON_REJECT_DUPLICATES, &error);
+  const size_t flags = JSON_DECODE_ANY | JSON_REJECT_DUPLICATES;
+  AUTO(ctl_json_close) json_t *json = json_loadb((const char *)line.p, line.n, flags, &error);
 
   if (!json)
     FAIL(ERR_ITEM, "not JSON: %s", error.text);

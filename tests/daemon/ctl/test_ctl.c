@@ -273,7 +273,8 @@ static void unusable_lines_are_refused_with_the_reason(void **state)
     { "{\"key\":\"a\",\"value\":null} {", "more after" },
     { "{\"key\":\"a\",\"value\":nul}", "" },
     { "{\"key\":\"a\",\"value\":nullx}", "" },
-    { "{\"key\":\"a\",\"value\":3}", "" },
+    { "{\"key\":\"a\",\"value\":3}", "JSON, but an integer where an object is expected" },
+    { "{\"key\":\"a\",\"value\":\"x\"}", "JSON, but text where an object is expected" },
     { "{\"key\":\"a\" \"value\":null}", "not JSON" },
     { "{\"key\":\"a\",\"value\":null,}", "not JSON" },
     { "{\"key\":\"a\",\"key\":\"b\",\"value\":null}", "key is given twice" },
@@ -390,6 +391,8 @@ static void unusable_queries_are_refused(void **state)
                         "{\"replyTopic\":\"other\"}" };
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
     assert_int_equal(add(&q, bad[i]), ERR_QUERY);
+  assert_int_equal(add(&q, "\"x\""), ERR_QUERY);
+  assert_non_null(strstr(err_message(), "a query must be an object"));
   assert_int_equal(q.n, 1);
   ctl_queries_fini(&q);
 }

@@ -237,6 +237,8 @@ static void what_is_not_a_json_object_is_not_a_message(void **state)
     assert_memory_equal(err_message(), "not JSON: ", 10);
   }
   assert_refused(&sluice__v1__query__descriptor, "[1]", ERR_WIRE, "JSON, but a list where an object is expected");
+  assert_refused(&sluice__v1__query__descriptor, " \"x\"", ERR_WIRE, "JSON, but text where an object is expected");
+  assert_refused(&sluice__v1__query__descriptor, "null", ERR_WIRE, "JSON, but null where an object is expected");
 }
 
 /* Numbers beyond 64 bits, which the parser cannot hold. */

@@ -275,6 +275,8 @@ static void what_is_no_row_is_unreadable(void **state)
   open_format("id", NULL, false, false);
   assert_fails(decode("x", ""), ERR_WIRE, "not JSON");
   assert_fails(decode("x", "[1]"), ERR_WIRE, "JSON, but a list where an object is expected");
+  assert_fails(decode("x", "\"row\""), ERR_WIRE, "JSON, but text where an object is expected");
+  assert_fails(decode("x", "null"), ERR_WIRE, "JSON, but null where an object is expected");
   assert_fails(decode("x", "{\"id\":7"), ERR_WIRE, "not JSON");
   assert_fails(decode("x", "{\"id\":7}{}"), ERR_WIRE, "not JSON");
   close_format();

@@ -95,6 +95,7 @@ static void a_record_that_makes_no_sense_is_refused_with_the_place(void **state)
     { "books@2", "", "not JSON" },
     { "books@2", "{\"add\"", "not JSON" },
     { "books@2", "[]", "a JSON object" },
+    { "books@2", "\"x\"", "a JSON object" },
     { "books@2", "{}", "either add or retire" },
     { "books@2", "{\"add\":{},\"retire\":true}", "either add or retire" },
     { "books@2", "{\"retire\":false}", "retire: expects true" },
