@@ -37,6 +37,7 @@ struct request {
   bool wants_help;
   bool wants_version;
   bool is_verbose;
+  bool lacks_config; /* --config is the last word */
 };
 
 static const struct ctl_command *find_command(const char *name)
@@ -114,6 +115,8 @@ static int take_shared(int argc, char **argv, struct request *request)
       request->wants_version = true;
     else if (strcmp(argv[i], "--verbose") == 0)
       request->is_verbose = true;
+    else if (strcmp(argv[i], "--config") == 0)
+      request->lacks_config = true;
     else
       argv[n_left++] = argv[i];
   }
@@ -149,6 +152,10 @@ int main(int argc, char **argv)
   if (request.wants_help && (command || n == 1)) {
     command ? print_command_help(command) : print_help();
     return EXIT_OK;
+  }
+  if (request.lacks_config) {
+    ctl_say("--config expects a file; `sluicectl --help` shows how");
+    return EXIT_USAGE;
   }
   if (!command) {
     ctl_say(n > 1 ? "unknown command \"%s\"; `sluicectl --help` lists all" : "no command given%s",

@@ -216,6 +216,12 @@ class Words(Case):
         self.assertNotEqual(0, code)
         self.assertIn('there is no space "boks"; there is books', out + errors)
 
+    def test_config_without_a_file_is_told(self):
+        for words in (["--config"], ["status", "--config"]):
+            code, _, errors = run("sluicectl", *words)
+            self.assertEqual(2, code)
+            self.assertIn("--config expects a file", errors)
+
     def test_there_is_no_rebuild_to_accept(self):
         self.assertEqual((0, "no rebuild is under way\n", ""), self.ctl("rebuild"))
         code, _, errors = self.ctl("rebuild", "accept")
