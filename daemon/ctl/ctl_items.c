@@ -25,7 +25,8 @@ err_t ctl_items_page(struct ctl_context *ctx, const char *folder, struct span ke
   long code;
 
   if (key.n < 1 || key.n > ITEM_KEY_MAX)
-    FAIL(ERR_USAGE, "a key has 1 to %d bytes, not %zu", ITEM_KEY_MAX, key.n);
+    FAIL(ERR_USAGE, "%s has 1 to %d bytes, not %zu", strcmp(folder, "seen") == 0 ? "a user" : "a key", ITEM_KEY_MAX,
+         key.n);
   make_path(folder, key, path);
   TRY(http_get_page(ctx->http, path, CTL_HTTP_TIMEOUT_MS, &code, page));
   *is_found = code == HTTP_OK;

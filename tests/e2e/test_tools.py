@@ -121,6 +121,7 @@ class Get(Tools):
                          {"user": "user 7", "items": ["alien", "heat", wire.key_json(BINARY)]})
         self.assertEqual(self.ctl("seen", "user 7").splitlines()[:2], ["alien", "heat"])
         self.assertEqual(self.ctl("seen", "nobody"), "")
+        self.assertIn("a user has 1 to 256 bytes, not 0", self.ctl("seen", "", code=2))
 
 
 class Queries(Tools):
