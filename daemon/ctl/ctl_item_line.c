@@ -91,7 +91,7 @@ static err_t read_member(struct scanner *s, struct members *m)
     return ERR_OK;
   bool is_key = span_equal(name, span_of_str("\"key\""));
   if (!is_key && !span_equal(name, span_of_str("\"value\"")))
-    FAIL(ERR_WIRE, "unknown member %s: a line has \"key\" and \"value\"", log_quote(name));
+    FAIL(ERR_WIRE, "unknown member %s: a line has \"key\" and \"value\"", log_quote(span_of(name.p + 1, name.n - 2)));
   struct span *slot = is_key ? &m->key : &m->value;
   if (slot->n)
     FAIL(ERR_WIRE, "%s is given twice", is_key ? "key" : "value");

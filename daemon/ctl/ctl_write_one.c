@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "daemon/ctl/ctl_format.h"
 #include "daemon/ctl/ctl_letters.h"
+#include "daemon/ctl/ctl_safe.h"
 #include "daemon/ctl/ctl_say.h"
 #include "ingest/wire/wire.h"
 
@@ -70,14 +71,26 @@ struct search {
   char reason[REASON_BYTES]; /* "": not found yet */
 };
 
+/* Keep a reason as a terminal may show it. Its daemon has quoted what comes from the record. */
+static void keep_reason(struct search *s, struct span reason)
+{
+  char text[REASON_BYTES];
+  FILE *out = fmemopen(s->reason, sizeof s->reason - 1, "w");
+
+  snprintf(text, sizeof text, "%.*s", (int)(reason.n < REASON_BYTES ? reason.n : REASON_BYTES - 1),
+           (const char *)reason.p);
+  if (!out)
+    return;
+  ctl_safe_print(text, out);
+  fclose(out);
+}
+
 static err_code_t look_at_letter(void *context, const struct ctl_letter *letter)
 {
   struct search *s = context;
 
   if (letter->partition == s->writer->newest.partition && letter->offset == s->writer->newest.next)
-    snprintf(s->reason, sizeof s->reason, "%.*s",
-             (int)(letter->reason.n < REASON_BYTES ? letter->reason.n : REASON_BYTES - 1),
-             (const char *)letter->reason.p);
+    keep_reason(s, letter->reason);
   return ERR_OK;
 }
 
@@ -98,7 +111,7 @@ static err_t fail_refused(const struct ctl_writer *w)
   if (!*search.reason)
     FAIL(ERR_ITEM, "the daemon has refused records meanwhile, perhaps this one: topic %s has the reasons",
          config->catalogue.dead_letter_topic);
-  FAIL(ERR_ITEM, "the daemon has refused it: %s", log_quote(span_of_str(search.reason)));
+  FAIL(ERR_ITEM, "the daemon has refused it: %s", search.reason);
 }
 
 err_t ctl_write_one(struct ctl_context *ctx, const struct ctl_record *record)

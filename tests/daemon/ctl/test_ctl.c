@@ -278,7 +278,7 @@ static void unusable_lines_are_refused_with_the_reason(void **state)
     { "{\"key\":\"a\" \"value\":null}", "not JSON" },
     { "{\"key\":\"a\",\"value\":null,}", "not JSON" },
     { "{\"key\":\"a\",\"key\":\"b\",\"value\":null}", "key is given twice" },
-    { "{\"key\":\"a\",\"valeu\":null}", "unknown member" },
+    { "{\"key\":\"a\",\"valeu\":null}", "unknown member \"valeu\": " },
     { "{\"key\":3,\"value\":null}", "key: expects a string" },
     { "{\"key\":{\"base64\":\"*\"},\"value\":null}", "not Base64" },
     { "{\"key\":{\"base32\":\"aa\"},\"value\":null}", "key: expects a string" },
