@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,6 +47,7 @@ static err_t fail_copy(const char *path, const char *to, int rc)
   FAIL(is_full ? ERR_STORE_FULL : ERR_STORE, "store %s cannot be copied to %s: %s%s", path, to, mdb_strerror(rc),
        rc == ENOENT || rc == MDB_INVALID ? ": is it the directory of a store?"
        : rc == EACCES                    ? ": run it as the daemon's user"
+       : rc == EFBIG                     ? ": a limit on the size of files ends it (ulimit -f)"
        : is_full                         ? ": make room on the disk"
                                          : "");
 }
@@ -58,6 +60,16 @@ struct target {
   bool has_made_file;
 };
 
+/* Let a copy not go through the page cache, which has the pages of the store. But where the size of files is limited,
+ * the last part of the file could not be written so, and the error would not say why. */
+static void bypass_cache(int fd)
+{
+  struct rlimit limit;
+
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY)
+    (void)fcntl(fd, F_SETFL, O_DIRECT); /* if it can be */
+}
+
 /* Write a copy into a file that only the daemon's user and group may read, as they alone may read the store. */
 static int write_file(MDB_env *mdb, struct target *to)
 {
@@ -66,7 +78,7 @@ static int write_file(MDB_env *mdb, struct target *to)
   if (fd < 0)
     return errno;
   to->has_made_file = true;
-  (void)fcntl(fd, F_SETFL, O_DIRECT); /* if it can be: the store keeps its pages in the page cache */
+  bypass_cache(fd);
   int rc = mdb_env_copyfd2(mdb, fd, MDB_CP_COMPACT);
   if (close(fd) != 0 && rc == MDB_SUCCESS)
     rc = errno;

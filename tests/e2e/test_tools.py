@@ -259,12 +259,14 @@ class Backups(Tools):
         self.assertEqual(done.stdout, "kept-1\n")
 
     def test_a_limit_on_the_size_of_files_is_an_error(self):
-        def limit():
-            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it
+        for n_bytes in (4096, 10000):
+            def limit():
+                resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
+                signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it
 
-        self.assertIn("File too large", self.ctl("backup", str(folder / "limited"), code=1, preexec_fn=limit))
-        self.assertFalse((folder / "limited").exists())
+            said = self.ctl("backup", str(folder / "limited"), code=1, preexec_fn=limit)
+            self.assertIn("File too large: a limit on the size of files ends it", said)
+            self.assertFalse((folder / "limited").exists())
 
     def second_daemon(self):
         """A daemon that is not started yet, on the broker of the first, with a store of its own."""
