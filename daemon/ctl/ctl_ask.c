@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "daemon/ctl/ctl_answer.h"
 #include "daemon/ctl/ctl_format.h"
+#include "daemon/ctl/ctl_print.h"
 #include "daemon/ctl/ctl_say.h"
 #include "ingest/kafka/topics.h"
 #include "ingest/wire/wire.h"
@@ -136,10 +137,12 @@ static bool print_answer(const struct ctl_ask *a, const struct ctl_query *query)
   AUTO(drop_text) char *error = ctl_answer_error(answer);
   if (error)
     ctl_say("query %s: %s", query->id, error);
-  if (a->prints_json)
-    printf("%.*s\n", (int)query->n_answer, query->answer);
-  else if (!error)
+  if (a->prints_json) {
+    ctl_print_json(span_of(query->answer, query->n_answer), stdout);
+    putchar('\n');
+  } else if (!error) {
     ctl_answer_print(answer, stdout);
+  }
   return !error;
 }
 

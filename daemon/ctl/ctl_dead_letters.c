@@ -32,8 +32,7 @@ static void request_fini(struct request *r)
 
 static void print_json(const json_t *letter)
 {
-  if (json_dumpf(letter, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9)) == 0)
-    putchar('\n');
+  ctl_print_json_value(letter, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9), stdout);
 }
 
 /* ---- list ---- */

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "daemon/ctl/ctl_items.h"
+#include "daemon/ctl/ctl_print.h"
 #include "daemon/ctl/ctl_say.h"
 
 /* Print the value alone, as put takes it. */
@@ -13,9 +14,8 @@ static err_t print_value(struct span page)
   AUTO(ctl_json_close) json_t *item = json_loadb((const char *)page.p, page.n, JSON_ALLOW_NUL, NULL);
   const json_t *value = json_object_get(item, "value");
 
-  if (!value || json_dumpf(value, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(17)) != 0)
+  if (!value || !ctl_print_json_value(value, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(17), stdout))
     FAIL(ERR_SYSTEM, "the daemon did not answer with an item");
-  putchar('\n');
   return ERR_OK;
 }
 
@@ -33,7 +33,7 @@ static err_t get(struct ctl_context *ctx, char **keys, int n, bool is_value)
     } else if (is_value) {
       TRY(print_value(page));
     } else {
-      fwrite(page.p, 1, page.n, stdout);
+      ctl_print_json(page, stdout);
     }
   }
   if (n_missing)

@@ -41,7 +41,7 @@ static err_t run_seen(const struct ctl_options *options, int argc, char **argv)
   TRY(ctl_items_page(ctx, "seen", span_of_str(argv[optind]), &is_found, &page));
   if (!prints_json)
     return print_items(page);
-  fwrite(page.p, 1, page.n, stdout);
+  ctl_print_json(page, stdout);
   return ERR_OK;
 }
 

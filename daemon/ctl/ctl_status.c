@@ -10,6 +10,7 @@
 #include "daemon/ctl/ctl_context.h"
 #include "daemon/ctl/ctl_format.h"
 #include "daemon/ctl/ctl_rebuild.h"
+#include "daemon/ctl/ctl_print.h"
 
 static const char *text_of(const json_t *object, const char *name)
 {
@@ -289,8 +290,8 @@ static err_t run_status(const struct ctl_options *options, int argc, char **argv
   TRY(ctl_context_status(ctx, &status));
   if (!prints_json)
     is_merge(status) ? print_merge(status) : print_status(status);
-  else if (json_dumpf(status, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER) == 0)
-    putchar('\n');
+  else
+    ctl_print_json_value(status, JSON_INDENT(2) | JSON_PRESERVE_ORDER, stdout);
   return ERR_OK;
 }
 

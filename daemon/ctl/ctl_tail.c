@@ -7,6 +7,7 @@
 #include "daemon/ctl/ctl_context.h"
 #include "daemon/ctl/ctl_format.h"
 #include "daemon/ctl/ctl_payload.h"
+#include "daemon/ctl/ctl_print.h"
 #include "ingest/json/json_bytes.h"
 #include "ingest/readers/topic_scan.h"
 
@@ -48,8 +49,7 @@ static void print_record(const struct topic_scan_record *record, const struct so
                       record->has_value
                           ? ctl_payload_json(record->value, topic_scan_header(record, "content-type"), source->kind)
                           : json_null());
-  if (json_dumpf(json, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9)) == 0)
-    putchar('\n');
+  ctl_print_json_value(json, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9), stdout);
   json_decref(json);
 }
 

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "daemon/ctl/ctl_format.h"
 #include "daemon/ctl/ctl_letters.h"
-#include "daemon/ctl/ctl_safe.h"
+#include "daemon/ctl/ctl_print.h"
 #include "daemon/ctl/ctl_say.h"
 #include "ingest/wire/wire.h"
 
@@ -81,7 +81,7 @@ static void keep_reason(struct search *s, struct span reason)
            (const char *)reason.p);
   if (!out)
     return;
-  ctl_safe_print(text, out);
+  ctl_print_text(text, out);
   fclose(out);
 }
 

@@ -85,6 +85,26 @@ class Get(Tools):
         self.ctl("put", "another", only)
         self.assertEqual(len(self.ctl("get", "get me", "another").splitlines()), 2)
 
+    def test_no_text_controls_the_terminal(self):
+        key = "\x1b[31m \x7f \x9b31m \u202e \u2066 caf\xe9"
+        self.ctl("put", key, '{"parts": {"films": {"vector": [1000, 1000]}}}')
+        self.produce("sluice.seen", "odd", json.dumps({"items": [key]}))
+        eventually(lambda: self.ctl("seen", "odd"), "the user")
+        query = '{"space": "films", "k": 1, "vector": [1, 1]}'
+        n = str(len(harness.TopicReader(daemon.status()["kafka"]["bootstrap"], "sluice.catalogue").read()))
+        shown = {name: self.ctl(*words) for name, words in {
+            "get": ["get", key], "seen": ["seen", "--json", "odd"], "table": ["query", "--json", query],
+            "query": ["query", "--format", "json", "--json", query],
+            "tail": ["tail", "items", "--newest", n, "--count", n]}.items()}
+        for name, text in shown.items():
+            self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", name)
+            self.assertIn("caf\xe9", text, name)
+        self.assertEqual(json.loads(shown["get"])["key"], key)
+        self.assertEqual(json.loads(shown["seen"])["items"], [key])
+        self.assertEqual(json.loads(shown["query"])["hits"][0]["key"], key)
+        self.assertIn(key, [json.loads(line)["key"] for line in shown["tail"].splitlines()])
+        self.ctl("delete", key)
+
     def test_put_says_why_it_was_refused_and_null_deletes(self):
         said = self.ctl("put", "bad", '{"parts": {"films": {"vector": [1, 2, 3]}}}', code=1)
         self.assertIn('the daemon has refused it: part "films": vector has 3 numbers where the model needs 2', said)

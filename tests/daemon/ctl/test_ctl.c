@@ -19,6 +19,7 @@
 #include "daemon/ctl/ctl_queries.h"
 #include "daemon/catalogue/catalogue_rebuild.h"
 #include "daemon/ctl/ctl_rebuild.h"
+#include "daemon/ctl/ctl_print.h"
 #include "daemon/ctl/ctl_series.h"
 #include "ingest/wire/wire.h"
 #include "tests/support/dice.h"
@@ -491,6 +492,40 @@ static void keys_cannot_control_the_terminal(void **state)
   assert_non_null(strstr(text, "\\x1b[31m\\x9b\\x0a"));
   assert_non_null(strstr(text, "a\\x1b: 1 hit in"));
   free(text);
+  text = printed("{\"id\":\"a\",\"hits\":[{\"key\":\"\\u202ea\\u202f\\u2066\\u2070\\u007f\",\"score\":1}]}");
+  assert_non_null(strstr(text, "1  \\u202ea\xe2\x80\xaf\\u2066\xe2\x81\xb0\\x7f "));
+  free(text);
+}
+
+/* Every character up to U+FFFF, and one beyond. */
+static void json_for_a_terminal_has_the_same_value(void **state)
+{
+  static const char *const unsafe[] = { "\x7f",         "\xc2\x80",     "\xc2\x9f",    "\xe2\x80\xaa",
+                                        "\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x81\xa9" };
+  char *text, *every = malloc(6 * 65536 + 8);
+  size_t n_text, n = (size_t)sprintf(every, "\"\xf0\x9f\x8d\x82");
+
+  (void)state;
+  for (unsigned c = 1; c < 0x10000; c++) {
+    if (c < 0xd800 || c > 0xdfff)
+      n += (size_t)sprintf(every + n, "\\u%04x", c);
+  }
+  strcpy(every + n, "\"");
+  json_t *json = json_loads(every, JSON_DECODE_ANY, NULL);
+  FILE *out = open_memstream(&text, &n_text);
+  assert_true(ctl_print_json_value(json, JSON_ENCODE_ANY, out));
+  fclose(out);
+  json_t *again = json_loads(text, JSON_DECODE_ANY, NULL);
+  assert_true(json_equal(json, again));
+  for (size_t i = 0; i < sizeof unsafe / sizeof unsafe[0]; i++)
+    assert_null(strstr(text, unsafe[i]));
+  assert_non_null(strstr(text, "~\\u007f\\u0080"));
+  assert_non_null(strstr(text, "\\u009f\xc2\xa0"));
+  assert_non_null(strstr(text, "\\u202e\xe2\x80\xaf"));
+  json_decref(json);
+  json_decref(again);
+  free(every);
+  free(text);
 }
 
 static void an_error_is_printed_with_its_code(void **state)
@@ -581,6 +616,7 @@ int main(void)
     cmocka_unit_test(only_the_first_answer_to_an_open_query_is_taken),
     cmocka_unit_test(an_answer_is_a_table_with_its_receipt),
     cmocka_unit_test(keys_cannot_control_the_terminal),
+    cmocka_unit_test(json_for_a_terminal_has_the_same_value),
     cmocka_unit_test(an_error_is_printed_with_its_code),
   };
 
