@@ -2,11 +2,11 @@
 /* Recognise that a certificate has changed, also in a file of the same name, and replace it. */
 #include "daemon/certificates.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 #include <xxhash.h>
 
+#include "base/regular_file.h"
 #include "ingest/kafka/kafka_renewal.h"
 
 enum { N_SECTIONS = 5, FILE_BYTES_MAX = 16 << 20 };
@@ -29,18 +29,19 @@ static uint64_t hash_file(uint64_t hash, const char *path)
 {
   struct stat status;
   char bytes[4096];
-  size_t n, n_left = FILE_BYTES_MAX;
-  FILE *file = fopen(path, "re");
+  ssize_t n;
+  size_t n_left = FILE_BYTES_MAX;
+  int fd;
 
-  if (!file)
+  if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+    return hash_bytes(hash, &status.st_mtim, sizeof status.st_mtim);
+  if (regular_file_open(path, &status, &fd) != ERR_OK)
     return hash;
-  if (fstat(fileno(file), &status) == 0 && S_ISDIR(status.st_mode))
-    hash = hash_bytes(hash, &status.st_mtim, sizeof status.st_mtim);
-  while (n_left > 0 && (n = fread(bytes, 1, sizeof bytes, file)) > 0) {
-    hash = hash_bytes(hash, bytes, n);
-    n_left -= n < n_left ? n : n_left;
+  while (n_left > 0 && (n = read(fd, bytes, sizeof bytes)) > 0) {
+    hash = hash_bytes(hash, bytes, (size_t)n);
+    n_left -= (size_t)n < n_left ? (size_t)n : n_left;
   }
-  fclose(file);
+  close(fd);
   return hash;
 }
 

@@ -133,7 +133,7 @@ void reload(struct reload *r)
 {
   AUTO(problems_fini) struct problems problems = { 0 };
   AUTO(config_close) struct config *newer = NULL;
-  err_code_t err = config_read(r->running->path, &problems, &newer);
+  err_code_t err = config_read_again(r->running->path, &problems, &newer);
 
   /* a key that does not fit its certificate would end the daemon */
   if (err == ERR_OK && problems.n == 0 && are_certificates_changed(r, newer))

@@ -12,17 +12,23 @@
 #include "daemon/config/config_settings.h"
 #include "daemon/config/yaml_tree.h"
 
-static err_t read_config(const char *path, bool reads_secrets, struct problems *problems, struct config **out)
+/* How a file is read. */
+struct reading {
+  bool may_wait; /* as in yaml_tree_open() */
+  bool reads_secrets;
+};
+
+static err_t read_config(const char *path, struct reading how, struct problems *problems, struct config **out)
 {
   AUTO(yaml_tree_close) struct yaml_tree *tree = NULL;
   AUTO(config_close) struct config *config = NULL;
 
-  TRY(yaml_tree_open(path, &tree));
+  TRY(yaml_tree_open(path, how.may_wait, &tree));
   TRY(mem_array(1, sizeof *config, &config));
   TRY(mem_copy_str(path, &config->path));
   TRY(mem_array(n_settings, sizeof *config->given, &config->given));
   TRY(mem_array(n_settings, sizeof *config->lines, &config->lines));
-  TRY(config_reader_read(tree, reads_secrets, config, problems));
+  TRY(config_reader_read(tree, how.reads_secrets, config, problems));
   TRY(config_checks_run(config, problems));
   *out = config;
   config = NULL;
@@ -31,7 +37,12 @@ static err_t read_config(const char *path, bool reads_secrets, struct problems *
 
 err_t config_read(const char *path, struct problems *problems, struct config **out)
 {
-  return read_config(path, true, problems, out);
+  return read_config(path, (struct reading){ .may_wait = true, .reads_secrets = true }, problems, out);
+}
+
+err_t config_read_again(const char *path, struct problems *problems, struct config **out)
+{
+  return read_config(path, (struct reading){ .reads_secrets = true }, problems, out);
 }
 
 static err_t open_config(const char *path, bool reads_secrets, struct config **out)
@@ -39,7 +50,7 @@ static err_t open_config(const char *path, bool reads_secrets, struct config **o
   AUTO(problems_fini) struct problems problems = { 0 };
   AUTO(config_close) struct config *config = NULL;
 
-  TRY(read_config(path, reads_secrets, &problems, &config));
+  TRY(read_config(path, (struct reading){ true, reads_secrets }, &problems, &config));
   TRY(problems_verify(&problems));
   *out = config;
   config = NULL;

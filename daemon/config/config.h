@@ -172,6 +172,10 @@ err_t config_open_without_secrets(const char *path, struct config **out);
  */
 err_t config_read(const char *path, struct problems *problems, struct config **out);
 
+/* The same in a running daemon, whose main thread must not wait for the writer of a pipe: a file that is not a regular
+ * one is refused. */
+err_t config_read_again(const char *path, struct problems *problems, struct config **out);
+
 /* Prefix the newest error message with file and line of a setting: "sluice.yaml:12: ". For mistakes that the
  * file alone does not show, such as a directory that cannot be written.
  *

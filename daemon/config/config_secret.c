@@ -3,15 +3,14 @@
 #include "daemon/config/config_secret.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/regular_file.h"
 
 enum { NAME_BYTES = 256, PATH_BYTES = 4096 };
 
@@ -98,16 +97,12 @@ static void warn_if_readable(const char *path, mode_t mode)
              log_quote(span_of_str(path)), (unsigned)mode & 07777);
 }
 
-/* Without O_NONBLOCK, a pipe without a writer would block the start for ever. */
 static err_t open_file(const char *path, int *out)
 {
-  AUTO(close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  AUTO(close_fd) int fd = -1;
   struct stat status;
 
-  if (fd < 0)
-    FAIL(ERR_CONFIG, "%s cannot be opened: %s", path, strerror(errno));
-  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
-    FAIL(ERR_CONFIG, "%s is not a regular file", path);
+  TRY(regular_file_open(path, &status, &fd));
   if (status.st_size > CONFIG_SECRET_BYTES_MAX)
     FAIL(ERR_CONFIG, "%s has more than %d bytes: is it the right file?", path, CONFIG_SECRET_BYTES_MAX);
   warn_if_readable(path, status.st_mode);

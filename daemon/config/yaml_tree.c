@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/mem.h"
+#include "base/regular_file.h"
 
 enum { READ_BYTES = 8192, FILE_BYTES_MAX = 1 << 20, OPEN_BRACKETS_MAX = 1000 };
 
@@ -20,15 +22,37 @@ static void close_file(FILE **file)
     fclose(*file);
 }
 
-static err_t read_file(const char *path, uint8_t **bytes, size_t *n)
+static err_t open_regular(const char *path, FILE **out)
+{
+  struct stat status;
+  int fd;
+
+  TRY(regular_file_open(path, &status, &fd));
+  *out = fdopen(fd, "r");
+  if (!*out)
+    close(fd);
+  return ERR_OK;
+}
+
+static err_t open_file(const char *path, bool may_wait, FILE **out)
+{
+  if (!may_wait)
+    TRY(open_regular(path, out));
+  else
+    *out = fopen(path, "re");
+  if (!*out)
+    FAIL(ERR_CONFIG, "%s cannot be opened: %s", path, strerror(errno));
+  return ERR_OK;
+}
+
+static err_t read_file(const char *path, bool may_wait, uint8_t **bytes, size_t *n)
 {
   AUTO(mem_free) uint8_t *buffer = NULL;
-  AUTO(close_file) FILE *file = fopen(path, "re");
+  AUTO(close_file) FILE *file = NULL;
   size_t capacity = 0;
   size_t n_read = 0;
 
-  if (!file)
-    FAIL(ERR_CONFIG, "%s cannot be opened: %s", path, strerror(errno));
+  TRY(open_file(path, may_wait, &file));
   do {
     TRY(mem_grow(n_read + READ_BYTES, 1, &capacity, &buffer));
     n_read += fread(buffer + n_read, 1, READ_BYTES, file);
@@ -98,14 +122,14 @@ static err_t load(const char *path, yaml_parser_t *parser, struct yaml_tree *tre
   return yaml_document_get_root_node(&tree->document) ? verify_end(path, parser) : ERR_OK;
 }
 
-err_t yaml_tree_open(const char *path, struct yaml_tree **out)
+err_t yaml_tree_open(const char *path, bool may_wait, struct yaml_tree **out)
 {
   AUTO(mem_free) uint8_t *bytes = NULL;
   AUTO(yaml_tree_close) struct yaml_tree *tree = NULL;
   yaml_parser_t parser;
   size_t n = 0;
 
-  TRY(read_file(path, &bytes, &n));
+  TRY(read_file(path, may_wait, &bytes, &n));
   TRY(verify_brackets(path, bytes, n));
   TRY(mem_array(1, sizeof *tree, &tree));
   if (!yaml_parser_initialize(&parser))

@@ -16,9 +16,13 @@ struct yaml_tree;
 
 enum yaml_kind { YAML_KIND_NOTHING, YAML_KIND_TEXT, YAML_KIND_LIST, YAML_KIND_MAP };
 
-/* Read and parse a file. Returns ERR_CONFIG with `path:line: reason` if it cannot be read, is not YAML or has several
- * documents; ERR_MEMORY. */
-err_t yaml_tree_open(const char *path, struct yaml_tree **out);
+/* Read and parse a file.
+ *
+ * may_wait  the file may be a pipe, and is waited for; else only a regular file is read
+ *
+ * Returns ERR_CONFIG with `path:line: reason` if it cannot be read, is not YAML or has several documents; ERR_MEMORY.
+ */
+err_t yaml_tree_open(const char *path, bool may_wait, struct yaml_tree **out);
 void yaml_tree_close(struct yaml_tree **tree);
 
 /* Return the root; NULL if the document is empty. */

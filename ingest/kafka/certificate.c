@@ -4,7 +4,11 @@
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <stdio.h>
 #include <time.h>
+#include <unistd.h>
+
+#include "base/regular_file.h"
 
 static int64_t expiry_of(const X509 *certificate)
 {
@@ -30,9 +34,23 @@ static int64_t expiry_in(BIO *pem, enum certificate_choice choice)
   return chosen;
 }
 
+/* Returns NULL if it is not a regular file: a pipe would block the reader. */
+static BIO *open_pem(const char *path)
+{
+  struct stat status;
+  int fd;
+
+  if (regular_file_open(path, &status, &fd) != ERR_OK)
+    return NULL;
+  FILE *file = fdopen(fd, "r");
+  if (!file)
+    close(fd);
+  return file ? BIO_new_fp(file, BIO_CLOSE) : NULL;
+}
+
 int64_t certificate_expiry_in_file(const char *path, enum certificate_choice choice)
 {
-  return expiry_in(BIO_new_file(path, "r"), choice);
+  return expiry_in(open_pem(path), choice);
 }
 
 int64_t certificate_expiry_in_text(struct span pem, enum certificate_choice choice)

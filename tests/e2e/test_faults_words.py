@@ -7,6 +7,7 @@ slow clients.
 """
 
 import json
+import os
 import re
 import signal
 import socket
@@ -171,6 +172,28 @@ class Words(Case):
                      r'.*event=reload_refused .*problems=2')
         self.assertEqual(200, self.system.daemon.get("/readyz")[0])
         self.hang_up(self.text, r'event=reloaded .*changed="" needs_restart=""')
+
+    def test_sighup_with_a_pipe_for_a_file_changes_nothing(self):
+        path = self.system.daemon.config_path
+        before = len(self.system.daemon.log())
+        path.unlink()
+        os.mkfifo(path)
+        try:
+            self.system.daemon.process.send_signal(signal.SIGHUP)
+            eventually(lambda: re.search(r"event=reload_refused problem=.*is not a regular file",
+                                         self.system.daemon.log()[before:]), "the refusal")
+        finally:
+            path.unlink()
+            self.hang_up(self.text, r'event=reloaded .*changed="" needs_restart=""')
+
+    def test_the_file_may_be_a_pipe_at_the_start(self):
+        path = self.system.folder / "pipe"
+        os.mkfifo(path)
+        done = subprocess.Popen([harness.build_dir() / "sluiced", "--check-config", "--config", path],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.system.folder)
+        path.write_text(self.text)
+        out, _ = done.communicate(timeout=120 * SLOWNESS)
+        self.assertEqual((0, f"{path}: fine\n"), (done.returncode, out))
 
     # ------------------------------------------------------------------------------------------ sluicectl
 
