@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/secrets.h"
+#include "ingest/kafka/kafka_files.h"
 #include "ingest/kafka/kafka_renewal.h"
 #include "ingest/kafka/kafka_repeats.h"
 #include "ingest/kafka/kafka_trouble.h"
@@ -106,6 +107,8 @@ err_t kafka_client_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, rd_kafka_t *
   const struct kafka_login *login;
   char reason[512];
   err_code_t err = kafka_credentials_apply(conf, &login);
+  if (err == ERR_OK)
+    err = kafka_files_verify(conf);
   rd_kafka_t *rk = err == ERR_OK ? rd_kafka_new(type, conf, reason, sizeof reason) : NULL;
 
   if (!rk)
