@@ -94,6 +94,14 @@ static size_t read_headers(const rd_kafka_message_t *message, struct sender_head
   return n;
 }
 
+/* A message without a partition has waited for the client to learn the topic's partitions. */
+static const char *reason_of(const rd_kafka_message_t *message)
+{
+  if (message->err == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT && message->partition == RD_KAFKA_PARTITION_UA)
+    return "Local: Message timed out: no broker has said where the topic is, or the topic does not exist";
+  return rd_kafka_err2str(message->err);
+}
+
 static void report_failure(struct sender *s, const rd_kafka_message_t *message, struct sender_report *report)
 {
   struct sender_header headers[SENDER_HEADERS_MAX];
@@ -109,7 +117,7 @@ static void report_failure(struct sender *s, const rd_kafka_message_t *message, 
   };
 
   report->fate = fate_in(s, message->err);
-  report->reason = rd_kafka_err2str(message->err);
+  report->reason = reason_of(message);
   report->message = &sent;
   s->reported(s->context, report);
 }

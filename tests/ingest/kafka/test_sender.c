@@ -23,6 +23,7 @@ struct reports {
   unsigned n[MAX_MESSAGES];
   enum sender_fate fate[MAX_MESSAGES];
   bool has_reason[MAX_MESSAGES];
+  char newest_reason[128];
   char value[MAX_MESSAGES][16]; /* value of a message that was not delivered */
   int32_t partition[MAX_MESSAGES];
   int64_t offset[MAX_MESSAGES];
@@ -44,6 +45,7 @@ static void on_report(void *context, const struct sender_report *report)
     snprintf(r->value[i], sizeof r->value[i], "%.*s", (int)report->message->value.n,
              (const char *)report->message->value.p);
   r->has_reason[i] = report->reason && *report->reason;
+  snprintf(r->newest_reason, sizeof r->newest_reason, "%s", report->reason ? report->reason : "");
   r->partition[i] = report->partition;
   r->offset[i] = report->offset;
   r->n_all++;
@@ -350,6 +352,30 @@ static void a_missing_topic_is_away_and_not_wrong(void **state)
   close_stubborn(&broker, &s);
 }
 
+/* The time limit of messages may end before librdkafka is sure that the topic is missing. */
+static void a_timeout_tells_whether_the_topic_may_be_missing(void **state)
+{
+  static const struct kafka_property own[] = { { "message.timeout.ms", "1000" } };
+  struct stubborn_broker broker;
+  struct sender *s = open_stubborn(&broker, own, 1);
+
+  (void)state;
+  stubborn_broker_hide(&broker, "missing", true);
+  assert_int_equal(try_one(s, "missing", 0), SENDER_QUEUED);
+  wait_for_reports(s, 1);
+  assert_int_equal(reports.fate[0], SENDER_AWAY);
+  assert_non_null(strstr(reports.newest_reason, "Message timed out: "));
+  assert_non_null(strstr(reports.newest_reason, "the topic does not exist"));
+  assert_int_equal(rd_kafka_mock_topic_create(broker.cluster, "leaderless", 1, 1), 0);
+  rd_kafka_mock_partition_set_leader(broker.cluster, "leaderless", 0, -1);
+  sender_prepare(s, "leaderless", 10000);
+  assert_int_equal(try_one(s, "leaderless", 1), SENDER_QUEUED);
+  wait_for_reports(s, 2);
+  assert_int_equal(reports.fate[1], SENDER_AWAY);
+  assert_string_equal(reports.newest_reason, "Local: Message timed out");
+  close_stubborn(&broker, &s);
+}
+
 /* Every later message fails as well, and its report must not blame the message. */
 static void after_a_fatal_error_every_message_is_reported_as_fatal(void **state)
 {
@@ -415,6 +441,7 @@ int main(void)
     cmocka_unit_test(undelivered_messages_are_reported_as_closed_at_the_close),
     cmocka_unit_test(a_report_tells_whether_the_message_is_wrong_or_its_topic_is_away),
     cmocka_unit_test(a_missing_topic_is_away_and_not_wrong),
+    cmocka_unit_test(a_timeout_tells_whether_the_topic_may_be_missing),
     cmocka_unit_test(after_a_fatal_error_every_message_is_reported_as_fatal),
     cmocka_unit_test(a_copy_of_a_message_has_all_that_the_message_has),
     cmocka_unit_test(an_unknown_property_is_a_configuration_error),
