@@ -297,6 +297,8 @@ err_t mapped_value_flag(struct json_reader *rd, const struct json_place *at, con
 
   if (!json || json_is_null(json))
     *out = false;
+  else if (json_scalar_is_large(rd, json))
+    *out = true;
   else if (json_is_boolean(json))
     *out = json_is_true(json);
   else if (json_is_number(json))

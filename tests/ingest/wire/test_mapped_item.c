@@ -151,6 +151,8 @@ static void tombstones_and_flags_delete(void **state)
   assert_deletes(NULL, "{\"id\":7,\"deleted_at\":1795348800000}", "7");
   assert_deletes(NULL, "{\"id\":7,\"deleted_at\":\"2026-11-22 12:00:00\"}", "7");
   assert_deletes(NULL, "{\"id\":7,\"deleted_at\":\"1\"}", "7");
+  assert_deletes(NULL, "{\"id\":7,\"deleted_at\":1e999}", "7");
+  assert_deletes(NULL, "{\"id\":7,\"deleted_at\":-99999999999999999999}", "7");
   assert_deletes(NULL, "{\"id\":7,\"deleted_at\":\"0001-01-01T00:00:00Z\"}", "7");
   const char *const living[] = { "null",
                                  "false",
