@@ -202,16 +202,26 @@ static err_t read_bool(struct json_reader *rd, const struct json_place *at, cons
 }
 
 /* Some producers write all numbers as fractions: 1990.0 is taken, too, as long as a double holds it exactly. */
+static err_t read_whole(struct json_reader *rd, const struct json_place *at, const json_t *json, int64_t *out)
+{
+  double number = json_real_value(json); /* 0 of another type */
+
+  if (!json_is_real(json) || trunc(number) != number)
+    return json_scalar_int64(rd, at, json, out);
+  if (number < -0x1p63 || number >= 0x1p63)
+    FAIL(rd->field_error, "%s: expected an integer of at most 64 bits, not %g", json_scalar_path(rd, at), number);
+  if (fabs(number) > 0x1p53)
+    FAIL(rd->field_error,
+         "%s: %.17g is beyond 2^53, where doubles are rounded: write it without a point or an exponent",
+         json_scalar_path(rd, at), number);
+  *out = (int64_t)number;
+  return ERR_OK;
+}
+
 static err_t read_integer(struct json_reader *rd, const struct json_place *at, const json_t *json, struct value *out)
 {
-  double number = json_real_value(json);
-
   *out = (struct value){ .kind = VALUE_INTEGER };
-  if (json_is_real(json) && fabs(number) <= 0x1p53 && trunc(number) == number) {
-    out->integer = (int64_t)number;
-    return ERR_OK;
-  }
-  return json_scalar_int64(rd, at, json, &out->integer);
+  return read_whole(rd, at, json, &out->integer);
 }
 
 /* Is it a decimal number, and nothing else? */
@@ -242,7 +252,7 @@ static err_t read_time(struct json_reader *rd, const struct json_place *at, cons
 
   *out = (struct value){ .kind = VALUE_INTEGER };
   if (!json_is_string(json) || json_scalar_is_large(rd, json))
-    TRY(json_scalar_int64(rd, at, json, &out->integer));
+    TRY(read_whole(rd, at, json, &out->integer));
   else if (!rfc3339_read(text_of(json), &out->integer, &is_between))
     FAIL(rd->field_error, "%s: expected milliseconds since 1970 or text such as \"2026-11-22T12:00:00Z\", not %s",
          json_scalar_path(rd, at), log_quote(text_of(json)));
