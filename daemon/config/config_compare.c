@@ -86,7 +86,7 @@ static bool are_values_equal(const struct setting *s, const void *a, const void 
     return *(const uint64_t *)in_a == *(const uint64_t *)in_b;
   case SETTING_BOOL:
     return *(const bool *)in_a == *(const bool *)in_b;
-  case SETTING_LIST:
+  case SETTING_HOSTS:
   case SETTING_PATTERNS:
     return are_lists_equal(in_a, in_b);
   case SETTING_PROPERTIES:

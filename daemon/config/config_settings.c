@@ -371,7 +371,7 @@ const struct setting settings[] = {
     .default_text = "127.0.0.1:8321",
     .meaning = "Address of the status page `/`, and of `/healthz`, `/readyz`, `/metrics` and `/status`. There is no "
                "authentication: keep it on a loopback address." },
-  { .path = "http.hosts", .type = SETTING_LIST, .offset = AT(http.hosts), .min = 1, .max = 253, .default_text = "",
+  { .path = "http.hosts", .type = SETTING_HOSTS, .offset = AT(http.hosts), .min = 1, .max = 253, .default_text = "",
     .meaning = "Host names that requests may use, such as `sluice.example.org`; the port does not matter. On a "
                "loopback address, only `localhost`, loopback addresses and these names are answered, which protects "
                "against DNS rebinding. On another address, every name is answered until this list has an entry." },
@@ -426,7 +426,7 @@ bool settings_has_section(const char *path)
 
 bool setting_is_collection(const struct setting *s)
 {
-  return s->type == SETTING_PROPERTIES || s->type == SETTING_LIST || s->type == SETTING_PATTERNS ||
+  return s->type == SETTING_PROPERTIES || s->type == SETTING_HOSTS || s->type == SETTING_PATTERNS ||
          s->type == SETTING_ATTRIBUTES || s->type == SETTING_FIELDS;
 }
 

@@ -11,7 +11,7 @@
 #include "daemon/config/config_settings.h"
 #include "ingest/json/json_path.h"
 
-enum { ADDRESS_BYTES_MAX = 64, PORT_MAX = 65535 };
+enum { ADDRESS_BYTES_MAX = 64, HOST_BYTES_MAX = 253, PORT_MAX = 65535 };
 
 static bool has_control_bytes(struct span text)
 {
@@ -148,6 +148,43 @@ static err_t verify_address(struct span text)
   return ERR_OK;
 }
 
+static bool is_v6(const char *text)
+{
+  struct in6_addr v6;
+
+  return inet_pton(AF_INET6, text, &v6) == 1;
+}
+
+/* Can a request have this host? It may have a port, which does not matter, and numbers may be in brackets. */
+static bool is_host_name(struct span text)
+{
+  char host[HOST_BYTES_MAX + 1] = { 0 };
+  uint64_t port;
+
+  if (text.n > HOST_BYTES_MAX)
+    return false;
+  memcpy(host, text.p, text.n);
+  if (is_v6(host))
+    return true;
+  char *colon = strrchr(host, ':');
+  if (colon && parse_number(span_of_str(colon + 1), &port) && port <= PORT_MAX)
+    *colon = '\0';
+  size_t n = strlen(host);
+  if (host[0] != '[' || host[n - 1] != ']')
+    return n > 0 && has_name_bytes_only(span_of_str(host));
+  host[n - 1] = '\0';
+  return is_v6(host + 1);
+}
+
+static err_t verify_host(struct span text)
+{
+  if (!is_host_name(text))
+    FAIL(ERR_CONFIG,
+         "expects names such as sluice.example.org, each in full, without `http://`, a path and `*`; not %s",
+         log_quote(text));
+  return ERR_OK;
+}
+
 static err_t set_text(char **out, const char *prefix, struct span text)
 {
   char *copy;
@@ -198,8 +235,9 @@ err_t setting_set(const struct setting *s, struct config *c, void *base, const c
   case SETTING_ADDRESS:
     TRY(verify_address(text));
     return set_text(field, "", text);
-  case SETTING_LIST:
+  case SETTING_HOSTS:
     TRY(verify_text(s, text));
+    TRY(verify_host(text));
     return add_to_list(field, text);
   case SETTING_PATTERNS:
     TRY(verify_pattern(text));
@@ -254,7 +292,7 @@ void setting_free(const struct setting *s, void *base)
   case SETTING_FIELD:
     mem_free(field);
     break;
-  case SETTING_LIST:
+  case SETTING_HOSTS:
   case SETTING_PATTERNS:
     free_list(field);
     break;

@@ -85,6 +85,15 @@ static void a_list_is_kept_in_the_order_of_the_file(void **state)
   config_close(&c);
   assert_refused("http: {hosts: a.example}\n" REST, 1, "http.hosts expects a list", "[one, two]");
   assert_refused("http:\n  hosts:\n    - a\n    - ''\n" REST, 4, "http.hosts expects a string of 1 to 253 bytes", "");
+  const char *const never[] = { "http://y.org", "*.org", "a b", "y.org/status", "[y.org]", "y.org:port", ":80", "y,z" };
+  for (size_t i = 0; i < sizeof never / sizeof never[0]; i++) {
+    char text[256];
+    snprintf(text, sizeof text, "http:\n  hosts:\n    - '%s'\n" REST, never[i]);
+    assert_refused(text, 3, "http.hosts expects names such as sluice.example.org", never[i]);
+  }
+  c = open_text("http: {hosts: [a.example., 'a_b-c:8080', 10.0.0.1, '::1', '[::1]:80']}\n" REST);
+  assert_int_equal(c->http.hosts.n, 5);
+  config_close(&c);
   assert_refused("http: {hosts: {a: b}}\n" REST, 1, "http.hosts expects a list", "");
 }
 
