@@ -38,7 +38,7 @@
   X(ERR_WIRE, REJECT, "the message cannot be decoded")                           \
   X(ERR_ITEM, REJECT, "the item cannot be used")                                 \
   X(ERR_QUERY, REJECT, "the query cannot be served")                             \
-  X(ERR_TOO_LARGE, REJECT, "the message takes too much memory")                  \
+  X(ERR_TOO_LARGE, REJECT, "the message is too large")                           \
   X(ERR_SPACE, REJECT, "unknown space")                                          \
   X(ERR_METHOD, REJECT, "unknown method")                                        \
   X(ERR_SPACE_CHANGED, RETRY, "the space changed after the query was checked")   \

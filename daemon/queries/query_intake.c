@@ -202,7 +202,7 @@ err_t query_intake_take(struct query_intake *in, const struct query_record *take
   if (err == ERR_OK) {
     query->deadline_ns = deadline_of(&query->query, query->received_ns);
     accept(in, query);
-  } else if (err == ERR_WIRE) {
+  } else if (err == ERR_WIRE || err == ERR_TOO_LARGE) {
     send_dead_letter_once(in, taken, err);
     query_queue_free_query(in->queue, query);
   } else if (err_class(err) == ERR_CLASS_REJECT) {

@@ -174,8 +174,6 @@ static err_t decode(struct decoder *d, struct item_change *out)
 
   if (!d->record->has_value)
     return read_row(d, true, out);
-  if (value.n > WIRE_VALUE_MAX)
-    FAIL(ERR_WIRE, "%zu bytes are more than the limit of %d for a message", value.n, (int)WIRE_VALUE_MAX);
   if (d->is_framed)
     TRY(framing_strip(&value));
   TRY(json_parse(value, JSON_DECODE_ANY, d->reader.region, &d->reader.has_large, &json));
@@ -192,7 +190,8 @@ err_t mapped_item_decode(const struct mapping *m, bool is_framed, const struct t
     .record = record,
     .reader = { .region = r, .field_error = ERR_ITEM },
   };
-  struct wire_limit limit = wire_limit_begin(r, record->value.n);
 
+  TRY(wire_verify_value(record->value));
+  struct wire_limit limit = wire_limit_begin(r, record->value.n);
   return wire_limit_end(&limit, decode(&d, out), ERR_ITEM);
 }

@@ -18,8 +18,9 @@
  * is_framed  value and key are framed
  * out        the key may be a part of the record's key; everything else lives in the region
  *
- * Returns ERR_OK; ERR_WIRE when the value is not such JSON; ERR_ITEM when a field is wrong, which the error names, or
- * when decoding takes too much memory. On error the region may have grown.
+ * Returns ERR_OK; ERR_WIRE when the value is not such JSON; ERR_TOO_LARGE when it has too many bytes to be read;
+ * ERR_ITEM when a field is wrong, which the error names, or when decoding takes too much memory. On error the region
+ * may have grown.
  */
 err_t mapped_item_decode(const struct mapping *m, bool is_framed, const struct topic_record *record, struct region *r,
                          struct item_change *out);

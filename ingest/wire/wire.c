@@ -83,17 +83,22 @@ err_t wire_limit_end(const struct wire_limit *limit, err_code_t err, err_code_t 
   return err;
 }
 
-static err_t verify_size(struct span value, size_t max)
+static err_t verify_size(err_code_t code, struct span value, size_t max)
 {
   if (value.n > max)
-    FAIL(ERR_WIRE, "%zu bytes are more than the limit of %zu for a message", value.n, max);
+    FAIL(code, "%zu bytes are more than the limit of %zu for a message", value.n, max);
   return ERR_OK;
+}
+
+err_t wire_verify_value(struct span value)
+{
+  return verify_size(ERR_TOO_LARGE, value, WIRE_VALUE_MAX);
 }
 
 err_t wire_message_read(struct span value, enum wire_format format, const ProtobufCMessageDescriptor *type,
                         err_code_t field_error, struct region *r, ProtobufCMessage **out)
 {
-  TRY(verify_size(value, WIRE_VALUE_MAX));
+  TRY(verify_size(ERR_WIRE, value, WIRE_VALUE_MAX));
   if (format == WIRE_PROTOBUF)
     return protobuf_message_read(value, type, limits, field_error, r, out);
 
@@ -105,7 +110,7 @@ err_t wire_message_read(struct span value, enum wire_format format, const Protob
 err_t wire_message_read_ours(struct span value, const ProtobufCMessageDescriptor *type, struct region *r,
                              ProtobufCMessage **out)
 {
-  TRY(verify_size(value, WIRE_PARTIAL_MAX));
+  TRY(verify_size(ERR_WIRE, value, WIRE_PARTIAL_MAX));
   return protobuf_message_read(value, type, limits, ERR_WIRE, r, out);
 }
 

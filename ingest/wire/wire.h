@@ -29,8 +29,9 @@ const char *wire_content_type(enum wire_format format);
 /* Decode the value of a catalogue record into the parts and attributes of `out`, and their numbers. Other fields of
  * `out` are not changed. Attributes have correct names and sizes; their types are not known here.
  *
- * Returns ERR_OK; ERR_WIRE when the value is not a message of this type; ERR_ITEM when a field is wrong, which the
- * error names, or when decoding takes too much memory for the size of the value. On error the region is unchanged.
+ * Returns ERR_OK; ERR_WIRE when the value is not a message of this type; ERR_TOO_LARGE when it has too many bytes to be
+ * read; ERR_ITEM when a field is wrong, which the error names, or when decoding takes too much memory for the size of
+ * the value. On error the region is unchanged.
  */
 err_t wire_decode_item(struct span value, enum wire_format format, struct region *r, struct item_change *out);
 
@@ -43,10 +44,10 @@ err_t wire_decode_seen(struct span value, enum wire_format format, struct region
 
 /* Decode a query.
  *
- * Returns ERR_OK; ERR_WIRE when the value is not a message of this type: `out` is unchanged, and nobody can be
- * answered; ERR_QUERY when a field is wrong, unknown or too long, which the error names, or when decoding takes too
- * much memory for the size of the value. `out` then has the usable ones of id, space and reply_topic, for the error
- * answer.
+ * Returns ERR_OK; ERR_WIRE when the value is not a message of this type, and ERR_TOO_LARGE when it has too many bytes
+ * to be read: `out` is unchanged, and nobody can be answered; ERR_QUERY when a field is wrong, unknown or too long,
+ * which the error names, or when decoding takes too much memory for the size of the value. `out` then has the usable
+ * ones of id, space and reply_topic, for the error answer.
  */
 err_t wire_decode_query(struct span value, enum wire_format format, struct region *r, struct query *out);
 

@@ -191,9 +191,10 @@ static err_t keep_result_alone(struct region *r, struct region_mark start, struc
 err_t wire_decode_item(struct span value, enum wire_format format, struct region *r, struct item_change *out)
 {
   struct region_mark start = region_mark(r);
+
+  TRY(wire_verify_value(value));
   struct wire_limit limit = wire_limit_begin(r, value.n);
   struct item_change whole = *out;
-
   err_code_t err = decode(value, format, r, &whole);
   if (err == ERR_OK && r->taken_bytes - start.taken_bytes > WIRE_KEPT_WHOLE)
     err = keep_result_alone(r, start, &whole);

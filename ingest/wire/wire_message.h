@@ -25,6 +25,9 @@ enum { WIRE_TAKEN_TIMES = 32, WIRE_TAKEN_MORE = 1 << 20, WIRE_TAKEN_MAX = 64 << 
 /* A decoded item or seen record that takes more is copied, and the memory that only decoding needed is freed. */
 enum { WIRE_KEPT_WHOLE = 256 << 10 };
 
+/* Verify that a value from outside is not too large to be decoded. Returns ERR_OK; ERR_TOO_LARGE. */
+err_t wire_verify_value(struct span value);
+
 struct wire_limit {
   struct region *region;
   size_t bytes;  /* limit for this value */

@@ -181,8 +181,8 @@ static err_t decode(struct span value, enum wire_format format, struct region *r
 
 err_t wire_decode_query(struct span value, enum wire_format format, struct region *r, struct query *out)
 {
+  TRY(wire_verify_value(value));
   struct wire_limit limit = wire_limit_begin(r, value.n);
-
   err_code_t err = decode(value, format, r, out);
   return wire_limit_end(&limit, err, ERR_QUERY);
 }

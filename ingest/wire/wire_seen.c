@@ -64,9 +64,10 @@ static err_t keep_items_alone(struct region *r, struct region_mark start, struct
 err_t wire_decode_seen(struct span value, enum wire_format format, struct region *r, struct seen_change *out)
 {
   struct region_mark start = region_mark(r);
+
+  TRY(wire_verify_value(value));
   struct wire_limit limit = wire_limit_begin(r, value.n);
   struct seen_change whole = *out;
-
   err_code_t err = decode(value, format, r, &whole);
   if (err == ERR_OK && r->taken_bytes - start.taken_bytes > WIRE_KEPT_WHOLE)
     err = keep_items_alone(r, start, &whole);

@@ -131,7 +131,10 @@ class Metrics(unittest.TestCase):
         for value in (b"{", b"{", b'{"parts": {"films": {"vector": [1]}}}'):
             subprocess.run(["kcat", "-b", bootstrap, "-P", "-t", "sluice.catalogue", "-k", "bad"], input=value,
                            check=True, timeout=60 * harness.SLOWNESS)
-        for reason, more in (("unreadable", 2), ("unusable", 1), ("too_large", 0)):
+        for topic in "sluice.catalogue", "sluice.queries":
+            subprocess.run(["kcat", "-b", bootstrap, "-P", "-t", topic, "-k", "bad", "-X", "message.max.bytes=8388608"],
+                           input=b"{" + b" " * (4 << 20), check=True, timeout=60 * harness.SLOWNESS)
+        for reason, more in (("unreadable", 2), ("unusable", 1), ("too_large", 2)):
             eventually(lambda r=reason, n=more: self.value("sluice_dead_letters_total", reason=r) == before[r] + n,
                        reason)
 

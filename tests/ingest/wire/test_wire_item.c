@@ -252,12 +252,25 @@ static void bytes_that_are_no_item_are_refused(void **state)
     assert_bad_item(span_of(cases[i].p, cases[i].n), WIRE_PROTOBUF, ERR_WIRE, cases[i].sentence);
   assert_bad_item(span_of("\x0a\x05\x0a\x03" "a\0b", 7), WIRE_PROTOBUF, ERR_ITEM,
                   "parts.key: text with a zero character");
+}
+
+static void messages_that_are_too_large_are_told_from_those_that_cannot_be_decoded(void **state)
+{
+  static const char reason[] = "4194305 bytes are more than the limit of 4194304 for a message";
   size_t n = WIRE_VALUE_MAX + 1;
   uint8_t *large = calloc(n, 1);
+  struct query query = { 0 };
+  struct seen_change seen = { 0 };
+  (void)state;
+
   assert_non_null(large);
-  for (enum wire_format format = WIRE_PROTOBUF; format <= WIRE_JSON; format++)
-    assert_bad_item(span_of(large, n), format, ERR_WIRE,
-                    "4194305 bytes are more than the limit of 4194304 for a message");
+  for (enum wire_format format = WIRE_PROTOBUF; format <= WIRE_JSON; format++) {
+    assert_bad_item(span_of(large, n), format, ERR_TOO_LARGE, reason);
+    assert_int_equal(wire_decode_query(span_of(large, n), format, &region, &query), ERR_TOO_LARGE);
+    assert_string_equal(err_message(), reason);
+    assert_int_equal(wire_decode_seen(span_of(large, n), format, &region, &seen), ERR_TOO_LARGE);
+    assert_string_equal(err_message(), reason);
+  }
   free(large);
 }
 
@@ -287,6 +300,7 @@ int main(void)
     cmocka_unit_test(wrong_items_are_refused_by_name),
     cmocka_unit_test(wrong_protobuf_items_are_refused_by_name),
     cmocka_unit_test(bytes_that_are_no_item_are_refused),
+    cmocka_unit_test(messages_that_are_too_large_are_told_from_those_that_cannot_be_decoded),
     cmocka_unit_test(map_entries_without_key_or_value_are_safe),
   };
 
