@@ -26,7 +26,7 @@
   X(dead_letters_lost, "sluice_dead_letters_lost_total",                                                               \
     "Dead letters of the catalogue dropped because too many waited for delivery")                                      \
   X(queries, "sluice_queries_total", "Queries read from the query topic")                                              \
-  X(answers, "sluice_answers_total", "Answers with hits")                                                              \
+  X(answers, "sluice_answers_total", "Answers with hits, when sent")                                                   \
   X(refused, "sluice_refused_total", "Queries refused without a search: no room, or no time to meet the deadline")     \
   X(searches, "sluice_searches_total", "Batches of queries searched")                                                  \
   X(tried, "sluice_tried_queries_total", "Queries of the status page that were searched")                              \
