@@ -102,7 +102,8 @@ err_t store_open_sized(const char *path, size_t map_bytes, struct store **out)
   s->clock_unix_ms = clock_unix_ms;
   s->max_items = UINT64_MAX;
   s->has_leftovers = true;
-  TRY(env_open(path, map_bytes, true, &s->env));
+  TRY(env_open(path, map_bytes, &s->env));
+  TRY(env_check_pages(s->env, false)); /* all items are read next, and their checksums verified */
   TRY(open_tables(s));
   store_forget_progress(s);
   store_publish_stats(s);

@@ -356,6 +356,7 @@ static err_t verify_items(const char *path, struct store_contents *out)
   AUTO(store_close) struct store *s = NULL;
 
   TRY(store_open_sized(path, MAP_BYTES, &s));
+  TRY(env_check_pages(s->env, true));
   struct walk walk = { .store = s };
   TRY(store_read(s, check_meta, &walk));
   TRY(scan_items(s, &out->n_items));

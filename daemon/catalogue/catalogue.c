@@ -45,7 +45,7 @@ static err_t step(struct catalogue *c)
   return catalogue_report_update(c);
 }
 
-/* Store the positions once more, with the time of the stop. */
+/* Store the positions once more: partitions that were read to their end are complete as of the stop. */
 static err_t store_stop_time(struct catalogue *c)
 {
   TRY(catalogue_apply_waiting(c));

@@ -13,8 +13,8 @@ enum { ROOM_PERCENT = 1 };
 
 enum { TIDY_ROWS = 10000, TIDY_RETRY_S = 10 };
 
-/* After a broker was away, the time that was stored with a position counts, and that may be ten minutes old. */
-enum { SLOW_READING_S = 15 * 60 };
+/* A batch alone may take a few seconds. */
+enum { SLOW_READING_S = 5 };
 
 /* Load the store's new items into the engine. A failure is not retried, because records of the new topic would be
  * applied to the former items in between. It ends the daemon, and the restart loads the store. */

@@ -147,8 +147,8 @@ static bool has_long_gap(const struct catalogue_topic *t)
          gap_ns > GAP_MIN_S * CLOCK_NS_PER_S;
 }
 
-/* Return for how long some of the partition's records may not have been read. A daemon that lagged behind when it was
- * stopped has been missing records since before. Later, it counts only if the process was suspended, or without broker
+/* Return for how long some of the partition's records may not have been read. If the daemon lagged behind when it was
+ * stopped, the time began before the stop. Later, it counts only if the process was suspended, or without broker
  * or disk. */
 static int64_t absence_ms(const struct catalogue_topic *t, const struct store_position *position)
 {

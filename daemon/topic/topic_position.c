@@ -34,28 +34,13 @@ static err_t verify_bounds(const struct store_position *stored, int64_t first, i
   return ERR_OK;
 }
 
-/* Return for how long the partition has not been read completely, by the wall clock. */
-static int64_t away_ns(const struct store_position *position)
-{
-  int64_t away_ms = clock_unix_ms() - position->complete_unix_ms;
-
-  return position->complete_unix_ms > 0 && away_ms > 0 ? away_ms * CLOCK_NS_PER_MS : 0;
-}
-
-static void set_complete(struct topic_position *p, int64_t at_ns)
-{
-  p->complete_ns = at_ns;
-  p->position.complete_unix_ms = clock_unix_ms() - (clock_boot_ns() - at_ns) / CLOCK_NS_PER_MS;
-}
-
 err_t topic_positions_add(struct topic_positions *t, const struct store_position *stored, int64_t first, int64_t end,
                           int64_t *from)
 {
-  int64_t now = clock_boot_ns();
   struct topic_position p = {
     .position = { .at = { (int32_t)t->n, first }, .last_offset = -1 },
     .known_end = end,
-    .known_end_ns = now,
+    .known_end_ns = clock_boot_ns(),
     .end_at_start = end,
   };
 
@@ -64,7 +49,10 @@ err_t topic_positions_add(struct topic_positions *t, const struct store_position
     p.position = *stored;
     p.must_verify = stored->last_offset >= first && stored->last_offset < end;
   }
-  set_complete(&p, now - away_ns(&p.position));
+  if (p.position.at.next >= end)
+    p.known_end = -1; /* it is reached */
+  if (p.position.at.next >= end || p.position.complete_unix_ms <= 0)
+    p.position.complete_unix_ms = clock_unix_ms();
   TRY(mem_grow(t->n + 1, sizeof *t->items, &t->capacity, &t->items));
   t->items[t->n++] = p;
   *from = p.must_verify ? p.position.last_offset : p.position.at.next;
@@ -133,21 +121,17 @@ void topic_position_hold_back(struct store_position *position, const struct stor
   position->complete_unix_ms = complete_unix_ms;
 }
 
-/* Note that what the partition had at this time has been read. */
-static void note_complete(struct topic_positions *t, struct topic_position *p, int64_t at_ns)
-{
-  int64_t read_ns = clock_boot_ns() - p->complete_ns;
-
-  if (read_ns > t->longest_read_ns)
-    t->longest_read_ns = read_ns;
-  set_complete(p, at_ns);
-  p->known_end = -1;
-}
-
+/* If the end that was known has been reached, what the partition had at that time has been read. */
 static void note_known_end(struct topic_positions *t, struct topic_position *p)
 {
-  if (p->known_end >= 0 && p->position.at.next >= p->known_end)
-    note_complete(t, p, p->known_end_ns);
+  int64_t read_ns = clock_boot_ns() - p->known_end_ns;
+
+  if (p->known_end < 0 || p->position.at.next < p->known_end)
+    return;
+  if (read_ns > t->longest_read_ns)
+    t->longest_read_ns = read_ns;
+  p->position.complete_unix_ms = clock_unix_ms() - read_ns / CLOCK_NS_PER_MS;
+  p->known_end = -1;
 }
 
 static void move_past(struct topic_positions *t, struct topic_position *p, const struct topic_record *record)
@@ -205,22 +189,22 @@ void topic_positions_note_end(struct topic_positions *t, int32_t partition, int6
   struct topic_position *p = &t->items[partition];
   p->has_read_end = true;
   p->is_at_end = true;
-  note_complete(t, p, clock_boot_ns());
-  if (next <= p->position.at.next)
-    return;
-  p->position.at.next = next;
-  p->is_changed = true;
+  if (next > p->position.at.next) {
+    p->position.at.next = next;
+    p->is_changed = true;
+  }
+  note_known_end(t, p);
+  p->position.complete_unix_ms = clock_unix_ms();
 }
 
 void topic_positions_note_log_end(struct topic_positions *t, int32_t partition, int64_t log_end)
 {
   struct topic_position *p = &t->items[partition];
 
-  if (p->known_end >= 0 || log_end < 0)
+  if (p->known_end >= 0 || log_end <= p->position.at.next) /* an old end says nothing of what came since */
     return;
   p->known_end = log_end;
   p->known_end_ns = clock_boot_ns();
-  note_known_end(t, p);
 }
 
 bool topic_positions_have_caught_up(const struct topic_positions *t)
@@ -270,7 +254,7 @@ void topic_positions_touch(struct topic_positions *t)
     if (p->is_paused || p->is_foreign)
       continue;
     if (p->is_at_end)
-      set_complete(p, clock_boot_ns());
+      p->position.complete_unix_ms = clock_unix_ms();
     p->is_changed = true;
   }
 }

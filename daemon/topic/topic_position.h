@@ -19,8 +19,7 @@
 
 struct topic_position {
   struct store_position position;
-  int64_t complete_ns;         /* position.complete_unix_ms, by clock_boot_ns */
-  int64_t known_end;           /* where the partition ended at known_end_ns, to be reached; -1: none */
+  int64_t known_end;           /* where the partition ended at known_end_ns; kept until it is reached; -1: none */
   int64_t known_end_ns;        /* by clock_boot_ns */
   int64_t end_at_start;        /* end offset when reading began: the partition has caught up when it gets there */
   bool must_verify;            /* the record at position.last_offset is read first, and must be the same */
@@ -40,7 +39,7 @@ struct topic_positions {
   size_t n;
   size_t capacity;
   bool has_holes;          /* compaction may remove any record but the newest of a key */
-  int64_t longest_read_ns; /* the longest time that it took to read what a partition had */
+  int64_t longest_read_ns; /* the longest time that it took to reach an end that was known */
 };
 
 void topic_positions_fini(struct topic_positions *t);
@@ -107,8 +106,8 @@ bool topic_positions_any_changed(const struct topic_positions *t);
  */
 size_t topic_positions_list_changed(struct topic_positions *t, struct store_position *positions);
 
-/* Mark the positions of all partitions that are not paused as changed. They are stored again, and those at the end with
- * the current time as complete_unix_ms. */
+/* Mark the positions of all partitions that are not paused as changed: they are stored again. Those at the end get the
+ * current time as complete_unix_ms. Call this only while the topic is read: its broker says when there is more. */
 void topic_positions_touch(struct topic_positions *t);
 
 #endif

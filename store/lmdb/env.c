@@ -230,16 +230,16 @@ static void init_map_lock(struct env *env)
   pthread_rwlockattr_destroy(&prefers_writer);
 }
 
-static err_t check_pages(struct env *env)
+err_t env_check_pages(struct env *env, bool reads_values)
 {
   mdb_filehandle_t fd;
   size_t bytes;
 
   TRY(reach_file(env, &fd, &bytes));
-  return pages_check(env->path, fd, env->page_bytes);
+  return pages_check(env->path, fd, env->page_bytes, reads_values);
 }
 
-err_t env_open(const char *path, size_t map_bytes, bool checks_pages, struct env **out)
+err_t env_open(const char *path, size_t map_bytes, struct env **out)
 {
   AUTO(env_close) struct env *env = NULL;
 
@@ -250,8 +250,6 @@ err_t env_open(const char *path, size_t map_bytes, bool checks_pages, struct env
   TRY(make_directory(path));
   TRY(directory_lock_acquire(path, &env->lock));
   TRY(open_mdb(env, map_bytes));
-  if (checks_pages)
-    TRY(check_pages(env));
   env->txn_id = last_txn_id(env);
   *out = env;
   env = NULL;

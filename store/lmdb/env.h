@@ -35,14 +35,16 @@ struct env {
 
 /* Open the environment in a directory, or create it. The directory is created if it is missing.
  *
- * map_bytes     size of a new map, a multiple of the page size. A larger existing map keeps its size
- * checks_pages  look at all pages first (pages.h): for what is read as a whole anyway
+ * map_bytes  size of a new map, a multiple of the page size. A larger existing map keeps its size
  *
  * If LMDB finds damage later that it cannot return as an error, the process ends, with ENV_DAMAGED_STATUS and an event.
  * Returns the same errors as store_open().
  */
-err_t env_open(const char *path, size_t map_bytes, bool checks_pages, struct env **out);
+err_t env_open(const char *path, size_t map_bytes, struct env **out);
 void env_close(struct env **env);
+
+/* Check the pages before anything is read: pages_check(). */
+err_t env_check_pages(struct env *env, bool reads_values);
 
 /* Is the environment lost? It is after a failure that LMDB does not survive, such as a header page that could not be
  * written. All calls then fail until env_reopen(). After that the tables must be opened again. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Walk the trees of pages as LMDB does, but look before each step. The layout is that of LMDB's data version 1 (mdb.c
- * of LMDB 0.9), in the machine's byte order. */
+ * of LMDB 0.9), in the machine's byte order. None of our tables has several values of a key (MDB_DUPSORT). */
 #include "store/lmdb/pages.h"
 
 #include "base/bits.h"
@@ -16,20 +16,22 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-enum { DATA_VERSION = 1, META_PAGES = 2, TREE_DEPTH_MAX = 32, TREES_FREE = 0, TREES = 2 };
+enum { DATA_VERSION = 1, META_PAGES = 2, TREE_DEPTH_MAX = 32 };
 
-enum page_kind { PAGE_BRANCH = 0x01, PAGE_LEAF = 0x02, PAGE_OVERFLOW = 0x04, PAGE_FIXED = 0x20, PAGE_KINDS = 0x2f };
+/* PAGE_KINDS has the kinds that no page here is of, too: the first two pages, and values of one size. */
+enum page_kind { PAGE_BRANCH = 0x01, PAGE_LEAF = 0x02, PAGE_OVERFLOW = 0x04, PAGE_KINDS = 0x2f };
 
-enum node_kind { NODE_OVERFLOW = 0x01, NODE_TREE = 0x02, NODE_VALUES = 0x04 };
+enum node_kind { NODE_OVERFLOW = 0x01, NODE_TREE = 0x02 };
 
 static const uint64_t no_page = UINT64_MAX;
 
 struct page {
   uint64_t number;
-  uint16_t key_bytes; /* of PAGE_FIXED */
+  uint16_t unused;
   uint16_t kind;
-  uint16_t lower; /* end of the offsets of nodes; in PAGE_FIXED there are none, but they are counted */
+  uint16_t lower; /* end of the offsets of nodes */
   uint16_t upper; /* begin of the nodes */
 };
 
@@ -53,7 +55,7 @@ struct meta_page {
   struct page page;
   uint32_t magic, version;
   uint64_t address, map_bytes;
-  struct tree trees[TREES]; /* the list of free pages, and the tables by name */
+  struct tree free_pages, tables; /* lists */
   uint64_t last_page, txn_id;
 };
 
@@ -65,6 +67,7 @@ struct check {
   size_t file_bytes, page_bytes;
   uint64_t n_pages;
   uint64_t *used; /* a bit for each page */
+  bool reads_values;
 };
 
 static err_t fail(const struct check *c, uint64_t page, const char *reason)
@@ -99,27 +102,24 @@ static size_t n_nodes(const struct page *page)
   return (page->lower - sizeof *page) / sizeof(uint16_t);
 }
 
-/* Is the header right for a page, or a page within a value, of n bytes? */
-static bool is_header_right(const struct page *page, size_t n)
+static bool is_header_right(const struct check *c, const struct page *page)
 {
-  if (page->lower < sizeof *page || page->lower % 2 != 0 || n_nodes(page) == 0)
-    return false;
-  if (page->kind & PAGE_FIXED)
-    return sizeof *page + n_nodes(page) * page->key_bytes <= n;
-  return page->lower <= page->upper && page->upper <= n;
+  return page->lower >= sizeof *page && page->lower % 2 == 0 && n_nodes(page) > 0 && page->lower <= page->upper &&
+         page->upper <= c->page_bytes;
 }
 
-/* Get node i of a page of n bytes: its header, and the offset of its key. */
-static bool get_node(const uint8_t *bytes, const struct page *page, size_t n, size_t i, struct node *out, size_t *key)
+/* Get node i of a page: its header, and the offset of its value. */
+static bool get_node(const struct check *c, const uint8_t *bytes, const struct page *page, size_t i, struct node *out,
+                     size_t *value)
 {
   uint16_t at;
 
   memcpy(&at, bytes + sizeof *page + i * sizeof at, sizeof at);
-  if (at < page->upper || at + sizeof *out > n)
+  if (at < page->upper || at + sizeof *out > c->page_bytes)
     return false;
   memcpy(out, bytes + at, sizeof *out);
-  *key = at + sizeof *out;
-  return *key + out->key_bytes <= n;
+  *value = at + sizeof *out + out->key_bytes;
+  return *value <= c->page_bytes;
 }
 
 /* ---- Values ---- */
@@ -129,14 +129,19 @@ static uint32_t value_bytes(const struct node *node)
   return node->low | (uint32_t)node->high << 16;
 }
 
-/* Check a value that has pages of its own. `*value` is set to where it begins. */
+/* Check a value of n bytes that has pages of its own. `*value` is set to where it begins. */
 static err_t check_overflow(struct check *c, uint64_t number, size_t n, const uint8_t **value)
 {
-  struct page page;
-  uint32_t n_pages;
+  struct page page = { .kind = PAGE_OVERFLOW };
+  uint32_t n_pages = (uint32_t)((sizeof page + n + c->page_bytes - 1) / c->page_bytes);
 
-  TRY(get_page(c, number, value, &page));
-  memcpy(&n_pages, &page.lower, sizeof n_pages);
+  if (c->reads_values) {
+    TRY(get_page(c, number, value, &page));
+    memcpy(&n_pages, &page.lower, sizeof n_pages);
+  } else {
+    TRY(use_page(c, number));
+    *value = c->map + number * c->page_bytes;
+  }
   if ((page.kind & PAGE_KINDS) != PAGE_OVERFLOW || n_pages > c->n_pages - number ||
       sizeof page + n > n_pages * c->page_bytes)
     return fail(c, number, "does not have the value that it should have");
@@ -144,25 +149,6 @@ static err_t check_overflow(struct check *c, uint64_t number, size_t n, const ui
     TRY(use_page(c, number + i));
   *value += sizeof page;
   return ERR_OK;
-}
-
-/* Several values of a key that lie in a page within the value. */
-static bool are_values_right(const uint8_t *bytes, size_t n)
-{
-  struct page page;
-  struct node node;
-  size_t key;
-
-  if (n < sizeof page)
-    return false;
-  memcpy(&page, bytes, sizeof page);
-  if (!(page.kind & PAGE_LEAF) || !is_header_right(&page, n))
-    return false;
-  for (size_t i = 0; !(page.kind & PAGE_FIXED) && i < n_nodes(&page); i++) {
-    if (!get_node(bytes, &page, n, i, &node, &key))
-      return false;
-  }
-  return true;
 }
 
 /* The list of the pages that a transaction has freed: their number, then they. */
@@ -184,50 +170,62 @@ static err_t check_freed(struct check *c, uint64_t page, const uint8_t *bytes, s
 
 /* ---- Trees ---- */
 
+enum walk_of { WALK_FREE_PAGES, WALK_TABLES, WALK_ROWS };
+
 struct walk {
   struct check *check;
-  bool is_of_free_pages;
+  enum walk_of of;
 };
 
 static err_t check_tree(const struct walk *w, const struct tree *tree);
 
-static err_t check_value(const struct walk *w, uint64_t number, const struct node *node, const uint8_t *value, size_t n)
+/* Check the value of a row of the list of tables. */
+static err_t check_table(const struct walk *w, uint64_t number, const struct node *node, const uint8_t *value, size_t n)
 {
+  struct walk rows = { w->check, WALK_ROWS };
   struct tree tree;
 
-  if (w->is_of_free_pages)
+  if (!(node->kind & NODE_TREE) || n != sizeof tree)
+    return fail(w->check, number, "has a wrong root of a table");
+  memcpy(&tree, value, sizeof tree);
+  return check_tree(&rows, &tree);
+}
+
+static err_t check_value(const struct walk *w, uint64_t number, const struct node *node, const uint8_t *value, size_t n)
+{
+  if (w->of == WALK_FREE_PAGES)
     return check_freed(w->check, number, value, n);
-  if (node->kind & NODE_TREE) {
-    if (n != sizeof tree)
-      return fail(w->check, number, "has a wrong root of a table");
-    memcpy(&tree, value, sizeof tree);
-    return check_tree(w, &tree);
-  }
-  if (node->kind & NODE_VALUES && !are_values_right(value, n))
-    return fail(w->check, number, "has wrong values of a key");
+  if (w->of == WALK_TABLES)
+    return check_table(w, number, node, value, n);
   return ERR_OK;
+}
+
+static err_t check_node(const struct walk *w, uint64_t number, const uint8_t *bytes, const struct node *node, size_t at)
+{
+  size_t n = value_bytes(node);
+  const uint8_t *value = bytes + at;
+  uint64_t overflow;
+
+  if (node->kind & ~(node->kind & (NODE_OVERFLOW | NODE_TREE)))
+    return fail(w->check, number, "has a value of no kind that is used");
+  if (at + (node->kind & NODE_OVERFLOW ? sizeof overflow : n) > w->check->page_bytes)
+    return fail(w->check, number, "has a value outside of it");
+  if (node->kind & NODE_OVERFLOW) {
+    memcpy(&overflow, value, sizeof overflow);
+    TRY(check_overflow(w->check, overflow, n, &value));
+  }
+  return check_value(w, number, node, value, n);
 }
 
 static err_t check_leaf(const struct walk *w, uint64_t number, const uint8_t *bytes, const struct page *page)
 {
-  struct check *c = w->check;
   struct node node;
-  size_t key;
+  size_t at;
 
-  for (size_t i = 0; !(page->kind & PAGE_FIXED) && i < n_nodes(page); i++) {
-    bool is_right = get_node(bytes, page, c->page_bytes, i, &node, &key);
-    size_t n = is_right ? value_bytes(&node) : 0;
-    size_t at = key + node.key_bytes;
-    const uint8_t *value = bytes + at;
-    uint64_t overflow = 0;
-    size_t n_here = node.kind & NODE_OVERFLOW ? sizeof overflow : n;
-    if (!is_right || at + n_here > c->page_bytes)
-      return fail(c, number, "has a value outside of it");
-    if (node.kind & NODE_OVERFLOW) {
-      memcpy(&overflow, value, sizeof overflow);
-      TRY(check_overflow(c, overflow, n, &value));
-    }
-    TRY(check_value(w, number, &node, value, n));
+  for (size_t i = 0; i < n_nodes(page); i++) {
+    if (!get_node(w->check, bytes, page, i, &node, &at))
+      return fail(w->check, number, "has a key outside of it");
+    TRY(check_node(w, number, bytes, &node, at));
   }
   return ERR_OK;
 }
@@ -238,12 +236,12 @@ static err_t check_branch(const struct walk *w, uint64_t number, const uint8_t *
                           unsigned depth)
 {
   struct node node;
-  size_t key;
+  size_t at;
 
-  if (n_nodes(page) < 2 && !w->is_of_free_pages)
+  if (n_nodes(page) < 2 && w->of != WALK_FREE_PAGES)
     return fail(w->check, number, "has one branch only");
   for (size_t i = 0; i < n_nodes(page); i++) {
-    if (!get_node(bytes, page, w->check->page_bytes, i, &node, &key))
+    if (!get_node(w->check, bytes, page, i, &node, &at))
       return fail(w->check, number, "has a key outside of it");
     TRY(check_page(w, value_bytes(&node) | (uint64_t)node.kind << 32, depth - 1));
   }
@@ -258,8 +256,7 @@ static err_t check_page(const struct walk *w, uint64_t number, unsigned depth)
 
   progress_note();
   TRY(get_page(w->check, number, &bytes, &page));
-  unsigned kind = page.kind & PAGE_KINDS & ~(unsigned)PAGE_FIXED;
-  if (kind != (depth > 1 ? PAGE_BRANCH : PAGE_LEAF) || !is_header_right(&page, w->check->page_bytes))
+  if ((page.kind & PAGE_KINDS) != (depth > 1 ? PAGE_BRANCH : PAGE_LEAF) || !is_header_right(w->check, &page))
     return fail(w->check, number, "has a wrong header");
   return depth > 1 ? check_branch(w, number, bytes, &page, depth) : check_leaf(w, number, bytes, &page);
 }
@@ -286,6 +283,16 @@ static void get_meta(const struct check *c, struct meta_page *out)
     *out = other;
 }
 
+/* Let the system read the file from begin to end, unless memory is too small to keep it: the tables are about to be
+ * read, in another order. */
+static void prefetch(const struct check *c)
+{
+  size_t bytes = c->n_pages * c->page_bytes, free_bytes = (size_t)sysconf(_SC_AVPHYS_PAGES) * c->page_bytes;
+
+  if (bytes < free_bytes / 2)
+    (void)madvise((void *)(uintptr_t)c->map, bytes, MADV_WILLNEED);
+}
+
 static err_t check_all(struct check *c)
 {
   AUTO(mem_free) uint64_t *used = NULL;
@@ -299,20 +306,23 @@ static err_t check_all(struct check *c)
     return fail(c, meta.last_page, "is missing");
   TRY(mem_array(bits_words(c->n_pages), sizeof *used, &used));
   c->used = used;
-  for (size_t i = 0; i < TREES; i++) {
-    struct walk w = { c, i == TREES_FREE };
-    TRY(check_tree(&w, &meta.trees[i]));
-  }
-  return ERR_OK;
+  prefetch(c);
+  TRY(check_tree(&(struct walk){ c, WALK_FREE_PAGES }, &meta.free_pages));
+  return check_tree(&(struct walk){ c, WALK_TABLES }, &meta.tables);
 }
 
-err_t pages_check(const char *path, int fd, size_t page_bytes)
+err_t pages_check(const char *path, int fd, size_t page_bytes, bool reads_values)
 {
   struct stat info;
 
   if (fstat(fd, &info) != 0)
     FAIL(ERR_STORE, "store %s: data.mdb cannot be read: %s", path, strerror(errno));
-  struct check c = { .path = path, .file_bytes = (size_t)info.st_size, .page_bytes = page_bytes };
+  struct check c = {
+    .path = path,
+    .file_bytes = (size_t)info.st_size,
+    .page_bytes = page_bytes,
+    .reads_values = reads_values,
+  };
   if (c.file_bytes < META_PAGES * page_bytes)
     return ERR_OK; /* it is new */
   void *map = mmap(NULL, c.file_bytes, PROT_READ, MAP_SHARED, fd, 0);

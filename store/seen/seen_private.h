@@ -30,7 +30,7 @@ struct seen_store {
 
 /* Open a store as seen_store_open() does, with a given size of a new map. Tests use small maps, which fill up soon.
  *
- * checks_pages  as in env_open() */
+ * checks_pages  call env_check_pages() first */
 err_t seen_store_open_sized(const char *path, const struct seen_store_limits *limits, size_t map_bytes,
                             bool checks_pages, struct seen_store **out);
 

@@ -104,7 +104,9 @@ err_t seen_store_open_sized(const char *path, const struct seen_store_limits *li
   TRY(mem_array(1, sizeof *s, &s));
   s->clock_unix_ms = clock_unix_ms;
   s->limits = *limits;
-  TRY(env_open(path, map_bytes, checks_pages, &s->env));
+  TRY(env_open(path, map_bytes, &s->env));
+  if (checks_pages)
+    TRY(env_check_pages(s->env, true));
   TRY(open_tables(s));
   seen_store_publish(s, &(struct seen_counts){ s->counts.n_users, s->counts.n_items });
   *out = s;

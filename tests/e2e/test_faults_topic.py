@@ -288,12 +288,12 @@ class Compacted(TopicCase):
         # Each fetch brings one batch of one record, so that reading takes longer than the topic keeps tombstones.
         slowly = {"catalogue": {"kafka": {"fetch.message.max.bytes": 1, "fetch.wait.max.ms": 1,
                                           "queued.min.messages": 1}}}
-        kept_s, n_records = 3, 30000
+        kept_s, n_records = 1, 30000
         self.open("lagging", slowly, topic_config=COMPACT | {"delete.retention.ms": str(kept_s * 1000)})
         kafka_faults.write(broker, self.catalogue, self.records(b"item", n_records), per_batch=1)
         next_offset = lambda: self.status()["catalogue_log"][0]["next"]
         eventually(next_offset, "the first records to be read")
-        time.sleep(kept_s + 1)
+        time.sleep(kept_s + 0.5)
         read = next_offset()
         self.assertLess(read, n_records, "reading is not slow enough for this test")
         self.system.daemon.kill()

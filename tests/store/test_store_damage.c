@@ -2,10 +2,12 @@
 /* Damage of every kind: an error that says what and where, never a crash or a wrong item. */
 #include "store/store.h"
 
+#include "daemon/exit_status.h"
 #include "store/lmdb/seal.h"
 #include "store/store_backup.h"
 #include "tests/support/store_fixture.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <sys/wait.h>
 
@@ -369,7 +371,7 @@ static void environment_of_someone_else_is_refused(void **state)
   store_close(&f->store);
   snprintf(path, sizeof path, "%s/data.mdb", f->path);
   assert_int_equal(unlink(path), 0);
-  assert_ok(env_open(f->path, 1 << 20, true, &env));
+  assert_ok(env_open(f->path, 1 << 20, &env));
   assert_ok(env_write(env, make_foreign_table, env));
   env_close(&env);
   assert_open_fails(f, "has no table `meta`");
@@ -470,7 +472,7 @@ static int status_of_reading(const struct fixture *f)
   if (child == 0) {
     struct env *env;
     log_set_level(LOG_LEVEL_ERROR);
-    err_code_t err = env_open(f->path, 1 << 20, false, &env);
+    err_code_t err = env_open(f->path, 1 << 20, &env);
     if (err == ERR_OK)
       err = env_read(env, walk_main, env);
     _exit(err == ERR_OK ? 0 : err == ERR_STORE_CORRUPT ? 1 : 2);
@@ -505,6 +507,8 @@ static void damage_that_lmdb_cannot_return_ends_the_process_with_a_status(void *
   free(bytes);
   oracle_fini(&o);
 }
+
+static_assert((int)ENV_DAMAGED_STATUS == (int)EXIT_STATUS_STORE_CORRUPT, "systemd does not restart the daemon after it");
 
 int main(void)
 {

@@ -414,7 +414,7 @@ static void make_old_store(struct fixture *f, struct oracle *o, bool is_rebuildi
   store_close(&f->store);
   snprintf(path, sizeof path, "%s/data.mdb", f->path);
   assert_int_equal(unlink(path), 0);
-  assert_ok(env_open(f->path, 1 << 20, true, &old.env));
+  assert_ok(env_open(f->path, 1 << 20, &old.env));
   assert_ok(env_write(old.env, write_old_store, &old));
   env_close(&old.env);
   assert_ok(open_store(f->path, &f->store));

@@ -106,6 +106,7 @@ static void fail_somewhere(struct team *team, struct dice *dice, size_t n_awaite
   snprintf(message, sizeof message, "element %zu cannot be done", w.failing);
   assert_fails(divide(team, ELEMENTS_MAX, 10, do_piece, &w, &scratch), ERR_ITEM, message);
   assert_int_equal(w.n_done[w.failing], 0);
+  assert_false(w.is_wrong);
   region_fini(&scratch);
 }
 
@@ -124,26 +125,39 @@ static void the_failure_of_any_thread_comes_back(void **state)
   team_close(&team);
 }
 
-static void *divide_in_the_background(void *team)
+struct background {
+  struct team *team;
+  bool is_there, is_helped;
+};
+
+static void *divide_in_the_background(void *context)
 {
   struct sched_param none = { 0 };
+  struct background *b = context;
 
-  assert_int_equal(pthread_setschedparam(pthread_self(), SCHED_IDLE, &none), 0);
-  for (size_t round = 0; round < ROUNDS; round++)
-    assert_false(divide_by(team, ELEMENTS_MAX, 10, 0));
+  b->is_there = pthread_setschedparam(pthread_self(), SCHED_IDLE, &none) == 0;
+  for (size_t round = 0; round < ROUNDS; round++) {
+    struct region scratch = { 0 };
+    struct work w = { .n_piece = 10, .failing = ELEMENTS_MAX, .owner = pthread_self() };
+    b->is_there &= divide(b->team, ELEMENTS_MAX, 10, do_piece, &w, &scratch) == ERR_OK;
+    b->is_helped |= w.is_helped;
+    region_fini(&scratch);
+  }
   return NULL;
 }
 
 static void a_thread_that_stands_back_works_alone(void **state)
 {
-  struct team *team;
+  struct background b = { 0 };
   pthread_t thread;
 
   (void)state;
-  assert_ok(team_open(HELPERS, HELPERS + 1, &team));
-  assert_int_equal(pthread_create(&thread, NULL, divide_in_the_background, team), 0);
+  assert_ok(team_open(HELPERS, HELPERS + 1, &b.team));
+  assert_int_equal(pthread_create(&thread, NULL, divide_in_the_background, &b), 0);
   assert_int_equal(pthread_join(thread, NULL), 0);
-  team_close(&team);
+  assert_true(b.is_there);
+  assert_false(b.is_helped);
+  team_close(&b.team);
 }
 
 int main(void)
