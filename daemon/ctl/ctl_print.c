@@ -23,7 +23,9 @@ static size_t find_unsafe(struct span text, unsigned *code)
     return 2;
   }
   *code = high;
-  return (high >= 0x202a && high <= 0x202e) || (high >= 0x2066 && high <= 0x2069) ? 3 : 0;
+  bool turns =
+      (high >= 0x200e && high <= 0x200f) || (high >= 0x202a && high <= 0x202e) || (high >= 0x2066 && high <= 0x2069);
+  return turns ? 3 : 0;
 }
 
 size_t ctl_print_text(const char *text, FILE *out)

@@ -204,6 +204,7 @@ struct wait {
   struct ctl_progress *progress; /* NULL: none is shown */
   uint64_t behind;               /* records of ours that the daemon has not reached */
   int64_t moved_ns;              /* when that changed */
+  int64_t full_ns;               /* since when there has been no room; 0: there is */
   bool has_said_room;
 };
 
@@ -222,16 +223,18 @@ static err_t judge(struct wait *wait, const json_t *status)
   const char *problem = json_string_value(json_object_get(status, "problem"));
   const char *not_ready = json_string_value(json_object_get(status, "not_ready"));
   const char *reason = problem ? problem : not_ready ? not_ready : "look at its log";
-  int64_t still_ms = (clock_now_ns() - wait->moved_ns) / CLOCK_NS_PER_MS;
+  int64_t now = clock_now_ns(), still_ms = (now - wait->moved_ns) / CLOCK_NS_PER_MS;
   bool is_full = lacks_room(status);
 
+  wait->full_ns = !is_full ? 0 : wait->full_ns ? wait->full_ns : now;
   if (is_full && still_ms > ROOM_SAID_MS && !wait->has_said_room) {
     if (wait->progress)
       ctl_progress_hide(wait->progress);
     ctl_say("the daemon waits for room: %s", reason);
     wait->has_said_room = true;
   }
-  if (still_ms > (is_full ? ROOM_TIMEOUT_MS : STILL_TIMEOUT_MS))
+  bool is_full_long = is_full && (now - wait->full_ns) / CLOCK_NS_PER_MS > ROOM_TIMEOUT_MS;
+  if (still_ms > STILL_TIMEOUT_MS || (still_ms > ROOM_TIMEOUT_MS && is_full_long))
     FAIL(ERR_SYSTEM, "the daemon has made no progress for %d s, with %llu %s still to read: %s", (int)(still_ms / 1000),
          (unsigned long long)wait->behind, ctl_plural(wait->behind, "record", "records"), reason);
   return ERR_OK;

@@ -43,9 +43,12 @@ static BIO *open_pem(const char *path)
   if (regular_file_open(path, &status, &fd) != ERR_OK)
     return NULL;
   FILE *file = fdopen(fd, "r");
+  BIO *pem = file ? BIO_new_fp(file, BIO_CLOSE) : NULL;
   if (!file)
     close(fd);
-  return file ? BIO_new_fp(file, BIO_CLOSE) : NULL;
+  else if (!pem)
+    fclose(file);
+  return pem;
 }
 
 int64_t certificate_expiry_in_file(const char *path, enum certificate_choice choice)
