@@ -202,11 +202,12 @@ static err_t check_value(const struct walk *w, uint64_t number, const struct nod
 
 static err_t check_node(const struct walk *w, uint64_t number, const uint8_t *bytes, const struct node *node, size_t at)
 {
+  unsigned kinds = w->of == WALK_TABLES ? NODE_OVERFLOW | NODE_TREE : NODE_OVERFLOW;
   size_t n = value_bytes(node);
   const uint8_t *value = bytes + at;
   uint64_t overflow;
 
-  if (node->kind & ~(node->kind & (NODE_OVERFLOW | NODE_TREE)))
+  if ((node->kind | kinds) != kinds)
     return fail(w->check, number, "has a value of no kind that is used");
   if (at + (node->kind & NODE_OVERFLOW ? sizeof overflow : n) > w->check->page_bytes)
     return fail(w->check, number, "has a value outside of it");
@@ -287,7 +288,8 @@ static void get_meta(const struct check *c, struct meta_page *out)
  * read, in another order. */
 static void prefetch(const struct check *c)
 {
-  size_t bytes = c->n_pages * c->page_bytes, free_bytes = (size_t)sysconf(_SC_AVPHYS_PAGES) * c->page_bytes;
+  size_t bytes = c->n_pages * c->page_bytes;
+  size_t free_bytes = (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
 
   if (bytes < free_bytes / 2)
     (void)madvise((void *)(uintptr_t)c->map, bytes, MADV_WILLNEED);
