@@ -73,8 +73,8 @@ err_t ctl_writer_expect_all(struct ctl_writer *w);
  *
  * Says early on standard error that the daemon waits for room.
  *
- * Returns ERR_SYSTEM if the daemon does not answer, if it makes no progress for a minute or has had no room for 15 s,
- * or if all records are for other shards.
+ * Returns ERR_SYSTEM if the daemon does not answer, or if all records are for other shards. It does so, too, when there
+ * has been no progress for a minute, or no room for 15 s.
  */
 err_t ctl_writer_await_visible(struct ctl_writer *w, struct ctl_progress *progress, int64_t *visible_ns);
 

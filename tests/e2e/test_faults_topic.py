@@ -288,7 +288,7 @@ class Compacted(TopicCase):
         # Each fetch brings one batch of one record, so that reading takes longer than the topic keeps tombstones.
         slowly = {"catalogue": {"kafka": {"fetch.message.max.bytes": 1, "fetch.wait.max.ms": 1,
                                           "queued.min.messages": 1}}}
-        kept_s, n_records = 1, 30000
+        kept_s, n_records = 2, 30000  # a restart takes less
         self.open("lagging", slowly, topic_config=COMPACT | {"delete.retention.ms": str(kept_s * 1000)})
         kafka_faults.write(broker, self.catalogue, self.records(b"item", n_records), per_batch=1)
         next_offset = lambda: self.status()["catalogue_log"][0]["next"]

@@ -381,6 +381,15 @@ static void environment_of_someone_else_is_refused(void **state)
 
 enum { PAGE_BYTES = 4096, DAMAGES = 200 };
 
+/* Make a store of many pages, close it, and read its file. */
+static size_t read_many_pages(struct fixture *f, struct oracle *o, uint8_t **bytes)
+{
+  open_small_with_items(f, o);
+  fill(f, o, 300);
+  store_close(&f->store);
+  return read_data(f, bytes);
+}
+
 /* Lose, overwrite or spoil a page. */
 static void damage_page(struct dice *dice, uint8_t *page)
 {
@@ -428,10 +437,7 @@ static void any_damaged_page_is_an_error_or_not_in_use(void **state)
   uint8_t *bytes, was[PAGE_BYTES];
   size_t n_found = 0;
 
-  open_small_with_items(f, &o);
-  fill(f, &o, 300);
-  store_close(&f->store);
-  size_t n = read_data(f, &bytes);
+  size_t n = read_many_pages(f, &o, &bytes);
   assert_false(is_found_damaged(f, &o));
   for (size_t i = 0; i < DAMAGES; i++) {
     uint8_t *page = bytes + (2 + dice_below(&dice, n / PAGE_BYTES - 2)) * PAGE_BYTES;
@@ -489,10 +495,7 @@ static void damage_that_lmdb_cannot_return_ends_the_process_with_a_status(void *
   uint8_t *bytes, was[PAGE_BYTES];
   size_t n_ended = 0;
 
-  open_small_with_items(f, &o);
-  fill(f, &o, 300);
-  store_close(&f->store);
-  size_t n = read_data(f, &bytes);
+  size_t n = read_many_pages(f, &o, &bytes);
   for (size_t at = 2 * PAGE_BYTES; at + PAGE_BYTES <= n; at += PAGE_BYTES) {
     memcpy(was, bytes + at, sizeof was);
     memset(bytes + at, 0, sizeof was);

@@ -337,6 +337,14 @@ static void a_report_tells_whether_the_message_is_wrong_or_its_topic_is_away(voi
   close_stubborn(&broker, &s);
 }
 
+static void send_to_missing_topic(struct stubborn_broker *broker, struct sender *s)
+{
+  stubborn_broker_hide(broker, "missing", true);
+  assert_int_equal(try_one(s, "missing", 0), SENDER_QUEUED);
+  wait_for_reports(s, 1);
+  assert_int_equal(reports.fate[0], SENDER_AWAY);
+}
+
 static void a_missing_topic_is_away_and_not_wrong(void **state)
 {
   static const struct kafka_property own[] = { { "topic.metadata.propagation.max.ms", "0" } };
@@ -344,10 +352,7 @@ static void a_missing_topic_is_away_and_not_wrong(void **state)
   struct sender *s = open_stubborn(&broker, own, 1);
 
   (void)state;
-  stubborn_broker_hide(&broker, "missing", true);
-  assert_int_equal(try_one(s, "missing", 0), SENDER_QUEUED);
-  wait_for_reports(s, 1);
-  assert_int_equal(reports.fate[0], SENDER_AWAY);
+  send_to_missing_topic(&broker, s);
   assert_int_equal(try_one(s, "missing", 1), SENDER_AWAY);
   close_stubborn(&broker, &s);
 }
@@ -360,10 +365,7 @@ static void a_timeout_tells_whether_the_topic_may_be_missing(void **state)
   struct sender *s = open_stubborn(&broker, own, 1);
 
   (void)state;
-  stubborn_broker_hide(&broker, "missing", true);
-  assert_int_equal(try_one(s, "missing", 0), SENDER_QUEUED);
-  wait_for_reports(s, 1);
-  assert_int_equal(reports.fate[0], SENDER_AWAY);
+  send_to_missing_topic(&broker, s);
   assert_non_null(strstr(reports.newest_reason, "Message timed out: "));
   assert_non_null(strstr(reports.newest_reason, "the topic does not exist"));
   assert_int_equal(rd_kafka_mock_topic_create(broker.cluster, "leaderless", 1, 1), 0);
