@@ -34,14 +34,18 @@ static void open_device(struct gpu_bench *b)
 static void report_ceilings(struct gpu_bench *b)
 {
   const char *end = b->options.format == BENCH_MARKDOWN ? "\n\n" : "\n";
+  double copy, read;
 
   report_begin(&b->options, "Searches on a GPU");
   if (b->options.format != BENCH_JSON)
     printf("%sGPU: %s, %d multiprocessors, compute capability %d.%d, %.0f GiB%s", end, b->device.name,
            b->device.n_processors, b->device.compute_capability / 10, b->device.compute_capability % 10,
            (double)b->device.memory_bytes / (1 << 30), end);
-  bench_check(gpu_ceilings_copy_rate(b->ceilings, &b->limits.copy));
-  report_limit(&b->options, "gpu_copy_gb_per_s", "copying 512 MiB, read and written", b->limits.copy, "GB/s");
+  bench_check(gpu_ceilings_copy_rate(b->ceilings, &copy));
+  report_limit(&b->options, "gpu_copy_gb_per_s", "copying 512 MiB, read and written", copy, "GB/s");
+  bench_check(gpu_ceilings_read_rate(b->ceilings, &read));
+  report_limit(&b->options, "gpu_read_gb_per_s", "reading 512 MiB", read, "GB/s");
+  b->limits.memory = copy > read ? copy : read;
   bench_check(gpu_ceilings_mma_rate(b->ceilings, &b->limits.flops));
   report_limit(&b->options, "gpu_mma_tflop_per_s", "f16 products by mma.sync", b->limits.flops / 1e3, "TFLOP/s");
 #ifdef HAVE_CUBLAS

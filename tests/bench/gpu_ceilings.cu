@@ -24,6 +24,21 @@ struct gpu_ceilings {
 /* One multiply-add of a tensor core: 16 x 8 x 16 numbers. */
 static const double MMA_FLOPS = 2.0 * 16 * 8 * 16;
 
+static __global__ void __launch_bounds__(THREADS) read_all(const uint4 *from, size_t n, uint32_t *out)
+{
+  begin_kernel();
+  size_t thread = (size_t)blockIdx.x * THREADS + threadIdx.x, step = (size_t)gridDim.x * THREADS;
+  uint32_t all = 0;
+
+#pragma unroll 8
+  for (size_t i = thread; i < n; i += step) {
+    uint4 some = from[i];
+    all |= some.x ^ some.y ^ some.z ^ some.w;
+  }
+  if (all == 0) /* never: the numbers are random. Without this, nothing would be read */
+    out[thread] = all;
+}
+
 static __global__ void __launch_bounds__(THREADS) mma_loop(const uint32_t *random, size_t loops, float *out)
 {
   begin_kernel();
@@ -142,9 +157,16 @@ err_code_t gpu_ceilings_open(size_t bytes, size_t loops, struct gpu_ceilings **o
   return ERR_OK;
 }
 
+static err_code_t run_read(struct gpu_ceilings *c)
+{
+  return launch(c->stream, c->n_blocks, THREADS, 0, read_all, (const uint4 *)c->from, c->bytes / sizeof(uint4),
+                (uint32_t *)c->to);
+}
+
 err_code_t gpu_ceilings_flush(struct gpu_ceilings *c)
 {
   TRY(device_copy(c->stream, c->to, c->from, c->bytes));
+  TRY(run_read(c));
   return device_wait(c->stream);
 }
 
@@ -197,6 +219,11 @@ static err_code_t best_rate(struct gpu_ceilings *c, err_code_t (*run)(struct gpu
 err_code_t gpu_ceilings_copy_rate(struct gpu_ceilings *c, double *out)
 {
   return best_rate(c, run_copy, 2.0 * (double)c->bytes, out);
+}
+
+err_code_t gpu_ceilings_read_rate(struct gpu_ceilings *c, double *out)
+{
+  return best_rate(c, run_read, (double)c->bytes, out);
 }
 
 err_code_t gpu_ceilings_mma_rate(struct gpu_ceilings *c, double *out)

@@ -18,11 +18,15 @@ struct gpu_ceilings;
 err_t gpu_ceilings_open(size_t bytes, size_t loops, struct gpu_ceilings **out);
 void gpu_ceilings_close(struct gpu_ceilings **c);
 
-/* Flush the caches: copy one array over the other and wait. */
+/* Empty the caches: copy one array over the other, then read one, and wait. Without the read, the caches would be full
+ * of what the copy has written, and whatever comes next would wait until that is in memory. */
 err_t gpu_ceilings_flush(struct gpu_ceilings *c);
 
 /* Measure a copy, best of a few runs: bytes read and written per nanosecond. */
 err_t gpu_ceilings_copy_rate(struct gpu_ceilings *c, double *out);
+
+/* Measure a read, best of a few runs: bytes per nanosecond. */
+err_t gpu_ceilings_read_rate(struct gpu_ceilings *c, double *out);
 
 /* Measure f16 products with mma.sync from registers, summed in f32: floating-point operations per nanosecond. */
 err_t gpu_ceilings_mma_rate(struct gpu_ceilings *c, double *out);

@@ -17,7 +17,7 @@ static struct bilinear_data bilinear;
 
 double gpu_work_floor_ms(const struct gpu_work *work, const struct gpu_limits *limits)
 {
-  double ns = work->bytes / limits->copy;
+  double ns = work->bytes / limits->memory;
 
   ns = fmax(ns, work->flops / limits->flops);
   ns = fmax(ns, work->tanhs / limits->tanh + work->exp2s / limits->exp2); /* one unit computes both */

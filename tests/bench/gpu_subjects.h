@@ -7,7 +7,7 @@
 
 /* Measured peaks of the device: bytes, operations and words per nanosecond. */
 struct gpu_limits {
-  double copy, flops, shared, tanh, exp2;
+  double memory, flops, shared, tanh, exp2;
 };
 
 /* The least work that a search must do. */
