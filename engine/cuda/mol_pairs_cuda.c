@@ -34,11 +34,10 @@ struct pass {
   struct plan plan;
   size_t max_lists;
   struct device_lists lists;
-  uint32_t *floor_ranks, *ranks;                /* [max_lists] */
-  float *floors, *thresholds;                   /* [max_lists] */
-  float *maxima;                                /* [max_lists][plan.n_tiles] */
-  struct lists_ranks query_floors, query_ranks; /* N + E, N */
-  struct mol_pairs_rows rows;                   /* the rows of all queries */
+  struct mol_pair_ranks ranks;
+  float *floors, *thresholds; /* [max_lists] */
+  float *maxima;              /* [max_lists][plan.n_tiles] */
+  struct mol_pairs_rows rows; /* the rows of all queries */
   struct mol_pairs_input input;
   struct mol_pair_queries queries;
   struct mol_pair_union result;
@@ -131,8 +130,8 @@ static err_t open_lists(struct device_worker *w, size_t n_lists, struct pass *pa
     FAIL(ERR_DEVICE, "a list of %zu items does not fit in the %zu free bytes of scratch", pass->plan.capacity, n_left);
   pass->max_lists = n;
   TRY(funnel_lists(w, n, pass->plan.capacity, &pass->lists));
-  TRY(device_worker_array(w, n, sizeof *pass->floor_ranks, &pass->floor_ranks));
-  TRY(device_worker_array(w, n, sizeof *pass->ranks, &pass->ranks));
+  TRY(device_worker_array(w, n, sizeof *pass->ranks.floors, &pass->ranks.floors));
+  TRY(device_worker_array(w, n, sizeof *pass->ranks.best, &pass->ranks.best));
   TRY(device_worker_array(w, n, sizeof *pass->floors, &pass->floors));
   TRY(device_worker_array(w, n, sizeof *pass->thresholds, &pass->thresholds));
   return device_worker_array(w, n, pass->plan.n_tiles * sizeof *pass->maxima, &pass->maxima);
@@ -142,19 +141,17 @@ static err_t open_lists(struct device_worker *w, size_t n_lists, struct pass *pa
 static err_t run_pass(const struct funnel *f, struct pass *pass)
 {
   struct device_stream *stream = funnel_worker(f)->stream;
+  struct lists_ranks floor_ranks = { pass->ranks.floors, 0 }, best_ranks = { pass->ranks.best, 0 };
   size_t n_slots = f->batch->n_slots;
 
   pass->lists.n_lists = pass->input.rows.n * pass->input.n_components;
-  TRY(lists_clear(stream, &pass->lists));
-  TRY(mol_pair_lists_spread(stream, &pass->input, &pass->queries, pass->query_floors, pass->floor_ranks));
-  TRY(mol_pair_lists_spread(stream, &pass->input, &pass->queries, pass->query_ranks, pass->ranks));
+  TRY(mol_pair_lists_begin(stream, &pass->input, &pass->queries, &pass->ranks, &pass->lists));
   TRY(mol_pairs_maxima(stream, &pass->input, n_slots, pass->plan.stride, pass->plan.n_tiles, pass->maxima));
-  TRY(lists_threshold_of(stream, pass->maxima, pass->lists.n_lists, pass->plan.n_tiles,
-                         (struct lists_ranks){ pass->floor_ranks, 0 }, pass->floors));
+  TRY(lists_threshold_of(stream, pass->maxima, pass->lists.n_lists, pass->plan.n_tiles, floor_ranks, pass->floors));
   TRY(mol_pairs_append(stream, &pass->input, n_slots, pass->floors, &pass->lists));
-  TRY(lists_threshold(stream, &pass->lists, (struct lists_ranks){ pass->floor_ranks, 0 }, pass->thresholds));
+  TRY(lists_threshold(stream, &pass->lists, floor_ranks, pass->thresholds));
   TRY(mol_pair_lists_score(stream, &pass->input, &pass->queries, pass->floors, pass->thresholds, &pass->lists));
-  TRY(lists_threshold(stream, &pass->lists, (struct lists_ranks){ pass->ranks, 0 }, pass->thresholds));
+  TRY(lists_threshold(stream, &pass->lists, best_ranks, pass->thresholds));
   return mol_pair_union_add(stream, &pass->input, &pass->queries, &pass->lists, pass->thresholds, &pass->result);
 }
 
@@ -197,9 +194,9 @@ static err_t find(const struct funnel *f, const struct funnel_group *group, cons
                                           .n_item_components = shape_of(f)->n_item_components,
                                           .component_dim = shape_of(f)->component_dim,
                                           .n_blocks = w->n_processors };
-  pass->query_floors =
+  pass->ranks.query_floors =
       n_best ? (struct lists_ranks){ group->n_excluded, n_best } : (struct lists_ranks){ group->ranks, 0 };
-  pass->query_ranks = n_best ? (struct lists_ranks){ NULL, n_best } : (struct lists_ranks){ group->ks, 0 };
+  pass->ranks.query_best = n_best ? (struct lists_ranks){ NULL, n_best } : (struct lists_ranks){ group->ks, 0 };
   TRY(prepare_rows(f, group, source, &pass->rows));
   pass->plan = plan_lists(f->batch, largest_rank(f->batch, group, n_best));
   TRY(open_lists(w, pass->rows.n * pass->input.n_item_components, pass));

@@ -32,14 +32,17 @@ static __global__ void begin(struct mol_pair_union out, size_t n)
   out.has_overflowed[q] = 0;
 }
 
-static __global__ void spread(size_t n_lists, size_t n_rows, struct mol_pair_queries queries,
-                              struct lists_ranks of_queries, uint32_t *of_lists)
+static __global__ void begin_lists(size_t n_rows, struct mol_pair_queries queries, struct mol_pair_ranks ranks,
+                                   struct device_lists lists)
 {
   begin_kernel();
-  size_t list = (size_t)blockIdx.x * THREADS + threadIdx.x;
+  size_t list = (size_t)blockIdx.x * THREADS + threadIdx.x, query = query_of(queries, list % n_rows);
 
-  if (list < n_lists)
-    of_lists[list] = of_queries.more + (of_queries.of ? of_queries.of[query_of(queries, list % n_rows)] : 0);
+  if (list >= lists.n_lists)
+    return;
+  lists.n[list] = 0;
+  ranks.floors[list] = ranks.query_floors.more + (ranks.query_floors.of ? ranks.query_floors.of[query] : 0);
+  ranks.best[list] = ranks.query_best.more + (ranks.query_best.of ? ranks.query_best.of[query] : 0);
 }
 
 /* Load 32 numbers of each wanted item into shared memory, all of them at the same time. The warp reads one item's row
@@ -248,15 +251,13 @@ static size_t n_lists_of(const struct mol_pairs_input *in)
   return in->rows.n * in->n_components;
 }
 
-err_code_t mol_pair_lists_spread(struct device_stream *stream, const struct mol_pairs_input *input,
-                                 const struct mol_pair_queries *queries, struct lists_ranks of_queries,
-                                 uint32_t *of_lists)
+err_code_t mol_pair_lists_begin(struct device_stream *stream, const struct mol_pairs_input *input,
+                                const struct mol_pair_queries *queries, const struct mol_pair_ranks *ranks,
+                                const struct device_lists *lists)
 {
-  size_t n = n_lists_of(input);
-
-  return n ? launch(stream, blocks_for(n, THREADS), THREADS, 0, spread, n, input->rows.n, *queries, of_queries,
-                    of_lists)
-           : ERR_OK;
+  return lists->n_lists ? launch(stream, blocks_for(lists->n_lists, THREADS), THREADS, 0, begin_lists, input->rows.n,
+                                 *queries, *ranks, *lists)
+                        : ERR_OK;
 }
 
 /* A block for each list, which loops over what is left of a long one. More where that leaves the device idle. */

@@ -32,9 +32,16 @@ struct mol_pair_union {
 /* Empty the union: no candidates, nth_best -inf. All functions return ERR_DEVICE on failure. */
 err_t mol_pair_union_begin(struct device_stream *stream, const struct mol_pair_union *out);
 
-/* Set of_lists[list] to the rank of the query that the list's row belongs to. */
-err_t mol_pair_lists_spread(struct device_stream *stream, const struct mol_pairs_input *input,
-                            const struct mol_pair_queries *queries, struct lists_ranks of_queries, uint32_t *of_lists);
+/* The ranks of queries, and those of their lists. */
+struct mol_pair_ranks {
+  struct lists_ranks query_floors, query_best; /* N + E, N */
+  uint32_t *floors, *best;                     /* [n_lists] */
+};
+
+/* Empty the lists, and set their ranks to those of the queries that their rows belong to. */
+err_t mol_pair_lists_begin(struct device_stream *stream, const struct mol_pairs_input *input,
+                           const struct mol_pair_queries *queries, const struct mol_pair_ranks *ranks,
+                           const struct device_lists *lists);
 
 /* Score the list entries that mol_pairs_append() has written for `floors`: with the exact dot product, or -inf for
  * excluded items and for those that certainly have less than others.
