@@ -11,7 +11,7 @@
 
 enum {
   FEW_KEYS = 4,      /* most lists have much more room than entries */
-  LONG_KEYS = 16,    /* of a thread in registers */
+  LONG_KEYS = 24,    /* of a thread in registers */
   AT_A_TIME = 8,     /* ... and reads of others that are on their way at the same time */
   FRACTION_BITS = 4, /* a bin is at most this part of its distance wide */
   BINS = (32 - FRACTION_BITS + 1) << FRACTION_BITS,
@@ -20,10 +20,16 @@ enum {
   CANDIDATES = 128           /* that are compared with each other */
 };
 
+/* Where the rank-th key is: its bin, its rank among the keys there, and their number. */
+struct place {
+  uint32_t bin, rank, count;
+};
+
 /* What the threads of a block share. */
 struct selection {
   uint32_t histogram[LANE_BINS * WARP_LANES];
-  uint32_t bin, rank, count; /* of the bin that has the rank-th key, the rank in it, and its keys */
+  struct place place;
+  uint32_t candidate; /* the one that was looked for */
   uint32_t n_candidates;
   uint32_t largest[WARP_LANES]; /* of each warp */
   uint32_t candidates[CANDIDATES];
@@ -53,7 +59,8 @@ static __device__ __forceinline__ float score_of(uint32_t key)
   return __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key);
 }
 
-/* The keys of a list. A thread keeps KEYS of them in registers; what is left of longer lists is read anew each time. */
+/* The keys of a list. A thread keeps KEYS of them in registers, or as many as there are; what is left of longer lists is
+ * read anew each time. */
 template <int N_THREADS, int KEYS> struct keys {
   uint32_t mine[KEYS];
   const float *scores;
@@ -73,11 +80,17 @@ template <int N_THREADS, int KEYS> static __device__ __forceinline__ void load_k
   float scores[KEYS];
 
 #pragma unroll
-  for (uint32_t i = 0; i < KEYS; i++)
+  for (uint32_t i = 0; i < KEYS; i++) {
+    if (i * N_THREADS >= keys.n)
+      break;
     scores[i] = score_at(keys, i * N_THREADS + threadIdx.x);
+  }
 #pragma unroll
-  for (uint32_t i = 0; i < KEYS; i++)
+  for (uint32_t i = 0; i < KEYS; i++) {
+    if (i * N_THREADS >= keys.n)
+      break;
     keys.mine[i] = key_of(scores[i]);
+  }
 }
 
 /* Call visit(key) for each of the thread's keys. */
@@ -149,10 +162,18 @@ static __device__ void find_bin(struct selection &shared, uint32_t rank)
   if (before < rank && rank <= before + mine) {
     while (before + shared.histogram[bin] < rank)
       before += shared.histogram[bin++];
-    shared.bin = bin;
-    shared.rank = rank - before;
-    shared.count = shared.histogram[bin];
+    shared.place = { bin, rank - before, shared.histogram[bin] };
   }
+}
+
+/* The same for a block whose threads have counted their keys. */
+static __device__ __forceinline__ struct place find_place(struct selection &shared, uint32_t rank)
+{
+  __syncthreads();
+  if (threadIdx.x < WARP_LANES)
+    find_bin(shared, rank);
+  __syncthreads();
+  return shared.place;
 }
 
 /* Clear the histogram. A barrier must follow. */
@@ -197,43 +218,36 @@ static __device__ uint32_t select_candidate(const struct keys<N_THREADS, KEYS> &
       n_before += other < mine || (other == mine && i < threadIdx.x);
     }
     if (n_before == rank - 1)
-      shared.bin = mine;
+      shared.candidate = mine;
   }
   __syncthreads();
-  return shared.bin;
+  return shared.candidate;
 }
 
 /* Return the rank-th largest key. One block. */
 template <int N_THREADS, int KEYS>
 static __device__ uint32_t select_key(const struct keys<N_THREADS, KEYS> &keys, uint32_t rank, struct selection &shared)
 {
-  uint32_t largest = find_largest(keys, shared), count;
-  struct distances range = { 0, 32 };
+  uint32_t largest = find_largest(keys, shared);
 
   static_assert((int)N_THREADS >= (int)CANDIDATES, "a thread for each candidate");
-  do {
-    bool is_all = range.bits == 32;
+  visit_keys(keys, [&](uint32_t key) { atomicAdd(&shared.histogram[bin_of(largest - key)], 1u); });
+  struct place at = find_place(shared, rank);
+  struct distances range = distances_of(at.bin);
+  while (range.bits > 0 && at.count > CANDIDATES) {
     uint32_t bits = bits_of_part(range);
+    clear_bins<N_THREADS>(shared);
+    __syncthreads();
     visit_keys(keys, [&](uint32_t key) {
-      uint32_t distance = largest - key;
-      if (is_all || is_within(range, distance))
-        atomicAdd(&shared.histogram[is_all ? bin_of(distance) : (distance - range.first) >> bits], 1u);
+      if (is_within(range, largest - key))
+        atomicAdd(&shared.histogram[(largest - key - range.first) >> bits], 1u);
     });
-    __syncthreads();
-    if (threadIdx.x < WARP_LANES)
-      find_bin(shared, rank);
-    __syncthreads();
-    range = is_all ? distances_of(shared.bin) : distances{ range.first + (shared.bin << bits), bits };
-    rank = shared.rank;
-    count = shared.count;
-    if (range.bits == 0)
-      return largest - range.first; /* all keys of the bin are equal */
-    if (count > CANDIDATES) {
-      clear_bins<N_THREADS>(shared);
-      __syncthreads();
-    }
-  } while (count > CANDIDATES);
-  return largest - select_candidate(keys, largest, range, rank, count, shared);
+    at = find_place(shared, at.rank);
+    range = { range.first + (at.bin << bits), bits };
+  }
+  if (range.bits == 0)
+    return largest - range.first; /* all keys of the bin are equal */
+  return largest - select_candidate(keys, largest, range, at.rank, at.count, shared);
 }
 
 /* Return the rank-th largest of n scores. One block. */
@@ -256,7 +270,7 @@ static __device__ float select_threshold(const float *scores, uint32_t n, uint32
   float found = -INFINITY;
 
   if (rank <= n)
-    found = n <= N_THREADS * FEW_KEYS ? select_score<N_THREADS, FEW_KEYS>(scores, n, rank, shared)
+    found = KEYS == FEW_KEYS || n <= N_THREADS * FEW_KEYS ? select_score<N_THREADS, FEW_KEYS>(scores, n, rank, shared)
                                       : select_score<N_THREADS, KEYS>(scores, n, rank, shared);
   return found == found ? found : -INFINITY;
 }
