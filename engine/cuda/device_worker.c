@@ -72,7 +72,7 @@ void device_worker_reset(struct device_worker *w)
 {
   w->scratch_used = 0;
   w->inputs.used = w->inputs_sent = 0;
-  w->outputs.used = 0;
+  w->outputs.used = w->direct = 0;
 }
 
 static err_t take(size_t total, size_t *used, size_t count, size_t size, size_t *at)
@@ -97,11 +97,12 @@ err_t device_worker_array(struct device_worker *w, size_t count, size_t size, vo
   return ERR_OK;
 }
 
-static err_t take_both(struct device_mirror *m, size_t count, size_t size, void *host, void *device)
+/* room: bytes of the mirror */
+static err_t take_both(struct device_mirror *m, size_t room, size_t count, size_t size, void *host, void *device)
 {
   size_t at = 0;
 
-  TRY(take(DEVICE_MIRROR_BYTES, &m->used, count, size, &at));
+  TRY(take(room, &m->used, count, size, &at));
   mem_pointer_set(host, m->host + at);
   mem_pointer_set(device, m->device + at);
   return ERR_OK;
@@ -109,7 +110,7 @@ static err_t take_both(struct device_mirror *m, size_t count, size_t size, void 
 
 err_t device_worker_input(struct device_worker *w, size_t count, size_t size, void *host, void *device)
 {
-  return take_both(&w->inputs, count, size, host, device);
+  return take_both(&w->inputs, DEVICE_MIRROR_BYTES, count, size, host, device);
 }
 
 err_t device_worker_upload(struct device_worker *w, const void *from, size_t count, size_t size, void *device)
@@ -149,7 +150,16 @@ err_t device_worker_send(struct device_worker *w)
 
 err_t device_worker_output(struct device_worker *w, size_t count, size_t size, void *device, void *host)
 {
-  return take_both(&w->outputs, count, size, host, device);
+  return take_both(&w->outputs, DEVICE_MIRROR_BYTES - w->direct, count, size, host, device);
+}
+
+err_t device_worker_direct_output(struct device_worker *w, size_t count, size_t size, void *out)
+{
+  size_t at = 0;
+
+  TRY(take(DEVICE_MIRROR_BYTES - w->outputs.used, &w->direct, count, size, &at));
+  mem_pointer_set(out, w->outputs.host + DEVICE_MIRROR_BYTES - w->direct);
+  return ERR_OK;
 }
 
 err_t device_worker_receive(struct device_worker *w)

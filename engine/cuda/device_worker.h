@@ -25,6 +25,7 @@ struct device_worker {
   size_t scratch_bytes, scratch_used;
   struct device_mirror inputs, outputs; /* DEVICE_MIRROR_BYTES each */
   size_t inputs_sent;                   /* bytes of inputs already sent */
+  size_t direct;                        /* bytes at the end of outputs.host that kernels write themselves */
   unsigned n_processors;                /* multiprocessors of the device; the grids of scans depend on it */
   struct device_words words;
   struct device_timer *timer; /* measures each search, from its first operation to its last; NULL: none */
@@ -63,7 +64,11 @@ err_t device_worker_send(struct device_worker *w);
  * device_worker_receive(). Parts that the device has not written are undefined. */
 err_t device_worker_output(struct device_worker *w, size_t count, size_t size, void *device, void *host);
 
-/* Copy all outputs back, in one copy, and wait for the stream. */
+/* Allocate an output that is not copied: a kernel writes it to the host's memory, where device_worker_receive() has
+ * waited for it. For a few KiB that a search's last kernel writes once: a copy would take several microseconds more. */
+err_t device_worker_direct_output(struct device_worker *w, size_t count, size_t size, void *out);
+
+/* Copy all other outputs back, in one copy if there are any, and wait for the stream. */
 err_t device_worker_receive(struct device_worker *w);
 
 /* Wait for the stream after other copies. */

@@ -325,30 +325,69 @@ struct returned {
   const float *thresholds; /* [n] */
 };
 
-/* Allocate a group's lists and hits, empty. */
-static err_t open_lists(const struct funnel *f, const struct plan *plan, struct funnel_group *group,
-                        struct returned *out)
+/* Allocate what f->ops->hits writes, and the lengths of lists. */
+static err_t open_direct_outputs(const struct funnel *f, struct funnel_group *group, struct returned *out)
 {
   struct device_worker *w = f->batch->worker;
-  size_t n = group->n, n_entries = n * plan->hits_capacity;
+  size_t n = group->n, n_entries = n * group->hits.capacity;
 
-  TRY(funnel_lists(w, n, plan->list_capacity, &group->lists));
-  group->hits = (struct device_lists){ .n_lists = n, .capacity = plan->hits_capacity };
+  group->all = (struct device_lists){ .n_lists = n };
+  TRY(device_worker_array(w, n, sizeof *group->all.n, &group->all.n));
+  TRY(device_worker_direct_output(w, n, sizeof *group->n_listed, &group->n_listed));
+  TRY(device_worker_direct_output(w, n, sizeof *group->hits.n, &group->hits.n));
+  TRY(device_worker_direct_output(w, n, sizeof *group->thresholds, &group->thresholds));
+  TRY(device_worker_direct_output(w, n_entries, sizeof *group->hits.slots, &group->hits.slots));
+  TRY(device_worker_direct_output(w, n_entries, sizeof *group->hits.scores, &group->hits.scores));
+  group->lists.n = group->all.n;
+  *out = (struct returned){ .n_listed = group->n_listed,
+                            .n_scored = group->n_listed,
+                            .n_hits = group->hits.n,
+                            .slots = group->hits.slots,
+                            .scores = group->hits.scores,
+                            .thresholds = group->thresholds };
+  return ERR_OK;
+}
+
+/* Allocate hits and the lengths of lists, all of which are copied to the host. */
+static err_t open_outputs(const struct funnel *f, struct funnel_group *group, struct returned *out)
+{
+  struct device_worker *w = f->batch->worker;
+  size_t n = group->n, n_entries = n * group->hits.capacity;
+
   group->all = (struct device_lists){ .n_lists = 3 * n };
   TRY(device_worker_output(w, 3 * n, sizeof *group->all.n, &group->all.n, &out->n_listed));
   TRY(device_worker_output(w, n, sizeof *out->thresholds, &group->thresholds, &out->thresholds));
   TRY(device_worker_output(w, n_entries, sizeof *out->slots, &group->hits.slots, &out->slots));
   TRY(device_worker_output(w, n_entries, sizeof *out->scores, &group->hits.scores, &out->scores));
   group->lists.n = group->all.n;
+  group->hits.n = group->all.n + 2 * n;
+  out->n_scored = f->ops->refine ? out->n_listed + n : out->n_listed;
+  out->n_hits = out->n_listed + 2 * n;
+  return ERR_OK;
+}
+
+/* Does f->ops->hits write them to the host? Not where they are sorted after it. */
+static bool is_direct(const struct funnel *f, const struct funnel_group *group)
+{
+  return f->ops->hits && n_hits_of(f, group) < SORTED_LEAST;
+}
+
+/* Allocate a group's lists and hits, empty. */
+static err_t open_lists(const struct funnel *f, const struct plan *plan, struct funnel_group *group,
+                        struct returned *out)
+{
+  struct device_worker *w = f->batch->worker;
+  size_t n = group->n;
+
+  TRY(funnel_lists(w, n, plan->list_capacity, &group->lists));
+  group->hits = (struct device_lists){ .n_lists = n, .capacity = plan->hits_capacity };
+  group->n_listed = NULL;
+  TRY(is_direct(f, group) ? open_direct_outputs(f, group, out) : open_outputs(f, group, out));
   group->scored = group->lists;
-  out->n_scored = out->n_listed;
   if (f->ops->refine) {
     TRY(funnel_lists(w, n, plan->list_capacity, &group->scored));
     group->scored.n = group->all.n + n;
-    out->n_scored = out->n_listed + n;
   }
-  group->hits.n = group->all.n + 2 * n;
-  out->n_hits = out->n_listed + 2 * n;
   return f->ops->empties_lists ? ERR_OK : lists_clear(w->stream, &group->all);
 }
 

@@ -57,6 +57,7 @@ struct funnel_group {
   struct device_lists lists;  /* n of them */
   struct device_lists scored; /* the lists to score: `lists`, or what refine leaves of them */
   struct device_lists hits;
+  uint32_t *n_listed;      /* [n]: the lengths of `lists`, written by hits; NULL: they are copied to the host */
   struct device_lists all; /* all three, for their lengths alone */
 };
 
@@ -104,7 +105,8 @@ struct funnel_ops {
   err_t (*score)(const struct funnel *f, const struct funnel_group *group, const struct device_lists *lists);
 
   /* Replaces the end of a first search: score all entries of group->scored, set the group's thresholds[q] to the
-   * ranks[q]-th best score or -inf, and set hits to the entries that reach them. NULL: these are steps of their own. */
+   * ranks[q]-th best score or -inf, hits to the entries that reach them, and n_listed. It only writes to these arrays:
+   * they may be the host's. NULL: these are steps of their own. */
   err_t (*hits)(const struct funnel *f, const struct funnel_group *group);
 
   /* Replaces append when a query is searched again range by range. For approximate searches, whose append does not

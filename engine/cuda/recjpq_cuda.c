@@ -118,7 +118,7 @@ static err_t hits(const struct funnel *f, const struct funnel_group *group)
   struct pq_scan_input input = scan_input(f, group);
 
   return pq_hits_find(funnel_worker(f)->stream, &input, &group->scored, (struct lists_ranks){ group->ranks, 0 },
-                      group->thresholds, &group->hits);
+                      group->thresholds, &group->hits, group->n_listed);
 }
 
 /* A scan of bounds. A second search, range by range, scans in f32, so that lists have only items that reach a floor. */

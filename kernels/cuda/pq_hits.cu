@@ -104,7 +104,7 @@ static __device__ __forceinline__ void keep(const struct list &list, float least
 
 static __global__ void __launch_bounds__(THREADS, 1)
     find_hits(struct pq_scan_input in, struct device_lists lists, struct lists_ranks ranks, float *thresholds,
-              struct device_lists hits)
+              struct device_lists hits, uint32_t *n_listed)
 {
   begin_kernel();
   struct hits_memory *memory = shared_memory<struct hits_memory>();
@@ -118,17 +118,20 @@ static __global__ void __launch_bounds__(THREADS, 1)
   score_entries(in.rows.bytes, list, memory);
   __syncthreads();
   float least = select_threshold<THREADS, LONG_KEYS>(list.scores, list.n, rank, memory->selection);
-  if (threadIdx.x == 0)
+  if (threadIdx.x == 0) {
     thresholds[query] = least;
+    if (n_listed)
+      n_listed[query] = lists.n[query];
+  }
   keep(list, least, hits, memory);
 }
 
 err_code_t pq_hits_find(struct device_stream *stream, const struct pq_scan_input *input,
                         const struct device_lists *lists, struct lists_ranks ranks, float *thresholds,
-                        const struct device_lists *hits)
+                        const struct device_lists *hits, uint32_t *n_listed)
 {
   if (lists->n_lists == 0)
     return ERR_OK;
   return launch(stream, (unsigned)lists->n_lists, THREADS, sizeof(struct hits_memory), find_hits, *input, *lists, ranks,
-                thresholds, *hits);
+                thresholds, *hits, n_listed);
 }

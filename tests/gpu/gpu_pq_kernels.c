@@ -30,7 +30,7 @@ static struct {
   size_t n_items, n_queries;
   uint8_t *codes, *present; /* this and the following arrays are pinned */
   float *scores, *floors, *maxima;
-  uint32_t *n_listed, *slots;
+  uint32_t *n_listed, *n_listed_by_hits, *slots;
   float *listed_scores;
   float *thresholds;
   uint32_t *n_hits, *hit_slots;
@@ -51,6 +51,7 @@ static void open_world(void)
   CHECK_OK(device_alloc_host(QUERIES_MAX, sizeof(float), &w.floors));
   CHECK_OK(device_alloc_host(QUERIES_MAX * ITEMS_MAX / TILE, sizeof(float), &w.maxima));
   CHECK_OK(device_alloc_host(QUERIES_MAX, sizeof(uint32_t), &w.n_listed));
+  CHECK_OK(device_alloc_host(QUERIES_MAX, sizeof(uint32_t), &w.n_listed_by_hits));
   CHECK_OK(device_alloc_host(QUERIES_MAX * ITEMS_MAX, sizeof(uint32_t), &w.slots));
   CHECK_OK(device_alloc_host(QUERIES_MAX * ITEMS_MAX, sizeof(float), &w.listed_scores));
   CHECK_OK(device_alloc_host(QUERIES_MAX, sizeof(float), &w.thresholds));
@@ -79,7 +80,7 @@ static void open_world(void)
 
 static void close_world(void)
 {
-  void *pinned[] = { w.codes, w.present,       w.scores,     w.floors, w.maxima,    w.n_listed,
+  void *pinned[] = { w.codes, w.present,       w.scores,     w.floors, w.maxima,    w.n_listed,  w.n_listed_by_hits,
                      w.slots, w.listed_scores, w.thresholds, w.n_hits, w.hit_slots, w.hit_scores };
   void *device[] = {
     w.rows.bytes,  w.rows.present, w.device_scores,     w.device_floors, w.device_maxima, w.lists.n,
@@ -246,6 +247,8 @@ static void check_hits(size_t q, size_t rank)
     n_due += w.listed_scores[q * w.lists.capacity + i] >= least;
   CHECK(w.thresholds[q] == least, "query %zu: the threshold is %.9g, not %.9g", q, (double)w.thresholds[q],
         (double)least);
+  CHECK(w.n_listed_by_hits[q] == w.n_listed[q], "query %zu: a list of %u, not %u", q, w.n_listed_by_hits[q],
+        w.n_listed[q]);
   CHECK(w.n_hits[q] == n_due, "query %zu: %u hits, not %zu", q, w.n_hits[q], n_due);
   memset(is_hit, 0, sizeof is_hit);
   for (size_t i = 0; i < n_stored; i++) {
@@ -263,7 +266,8 @@ static void find_hits(const struct pq_scan_input *input, uint32_t rank)
   size_t n = w.lists.n_lists, n_entries = n * w.hits.capacity;
 
   CHECK_OK(device_fill(w.stream, w.lists.scores, 0, n * w.lists.capacity * sizeof(float)));
-  CHECK_OK(pq_hits_find(w.stream, input, &w.lists, (struct lists_ranks){ NULL, rank }, w.device_thresholds, &w.hits));
+  CHECK_OK(pq_hits_find(w.stream, input, &w.lists, (struct lists_ranks){ NULL, rank }, w.device_thresholds, &w.hits,
+                        w.n_listed_by_hits));
   CHECK_OK(device_copy_out(w.stream, w.thresholds, w.device_thresholds, n * sizeof(float)));
   CHECK_OK(device_copy_out(w.stream, w.n_hits, w.hits.n, n * sizeof(uint32_t)));
   CHECK_OK(device_copy_out(w.stream, w.hit_slots, w.hits.slots, n_entries * sizeof(uint32_t)));

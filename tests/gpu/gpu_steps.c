@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device operations of a search: one copy to the device, one copy back, and one wait for it. Prints the number of
+/* The device operations of a search: one copy to the device, at most one copy back, and one wait for it. Prints the number of
  * operations. Runs only on the model, which counts them. */
 #include <math.h>
 #include <string.h>
@@ -118,6 +118,13 @@ static void add_filter(struct world *w, struct query *query, char *text, size_t 
   CHECK_OK(engine_check_filter(w->engine, query, &w->region));
 }
 
+/* One to the device and one back for each wait. But the hits of RecJPQ are not copied; of filters, the numbers of
+ * admitted items are. */
+static size_t n_copies_due(const struct ask *ask, enum with with)
+{
+  return ask->space == RECJPQ && with != FILTERS ? 1 : 2 * ask->n_waits;
+}
+
 static void check_ask(struct world *w, const struct ask *ask, enum with with)
 {
   static const char *const excluded_keys[MANY_EXCLUDED] = { "00007", "04321" };
@@ -154,7 +161,7 @@ static void check_ask(struct world *w, const struct ask *ask, enum with with)
   printf("%-9s %-18s %-10s %zu operations, %zu waits\n", names[ask->space], ask->method,
          (const char *const[]){ "", "excluding", "filtered" }[with], n_calls - n_waits, n_waits);
   CHECK(n_waits == ask->n_waits, "%zu waits, not %zu", n_waits, ask->n_waits);
-  CHECK(n_copies == 2 * n_waits, "%zu copies, but %zu waits", n_copies, n_waits);
+  CHECK(n_copies == n_copies_due(ask, with), "%zu copies, but %zu waits", n_copies, n_waits);
   for (size_t q = 0; q < BATCH; q++)
     CHECK(answers[q].n_hits == K, "%zu hits", answers[q].n_hits);
 }
