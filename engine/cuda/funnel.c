@@ -144,8 +144,8 @@ static size_t stride_of(const struct funnel *f, size_t list_capacity)
   return n_all > n_tiles ? n_all / n_tiles : 1;
 }
 
-/* Find floors from the maxima of sampled tiles. */
-static err_t find_floors(const struct funnel *f, const struct funnel_group *group)
+/* Find floors from the maxima of sampled tiles, unless append does. */
+static err_t find_floors(const struct funnel *f, struct funnel_group *group)
 {
   struct device_worker *w = f->batch->worker;
   size_t n_all = funnel_n_tiles(f->batch), stride = stride_of(f, group->lists.capacity);
@@ -154,6 +154,10 @@ static err_t find_floors(const struct funnel *f, const struct funnel_group *grou
 
   TRY(device_worker_array(w, group->n * n_tiles, sizeof *maxima, &maxima));
   TRY(f->ops->maxima(f, group, stride, n_tiles, maxima));
+  group->maxima = maxima;
+  group->n_maxima = n_tiles;
+  if (f->ops->finds_floors)
+    return ERR_OK;
   return lists_threshold_of(w->stream, maxima, group->n, n_tiles, (struct lists_ranks){ group->ranks, 0 },
                             group->floors);
 }

@@ -53,12 +53,14 @@ struct funnel_group {
   const uint64_t *const *words;    /* [n]: admitted.of on the host; NULL if that is */
   struct device_programs programs; /* of the queries whose words the device makes */
   float *floors;                   /* [n] */
+  const float *maxima;             /* [n][n_maxima]: of a sample of tiles; not after every floor */
+  size_t n_maxima;
   float *thresholds;          /* [n]; after the last step the ranks[q]-th best score found, -inf if there are fewer */
   struct device_lists lists;  /* n of them */
   struct device_lists scored; /* the lists to score: `lists`, or what refine leaves of them */
   struct device_lists hits;
   uint32_t *n_listed;      /* [n]: the lengths of `lists`, written by hits; NULL: they are copied to the host */
-  struct device_lists all; /* all three, for their lengths alone */
+  struct device_lists all; /* those of the three that are emptied, for their lengths alone */
 };
 
 struct funnel {
@@ -91,6 +93,9 @@ struct funnel_ops {
 
   /* maxima empties group->all too, so no operation of its own has to. */
   bool empties_lists;
+
+  /* append finds floors itself, from group->maxima, so no operation of its own has to. */
+  bool finds_floors;
 
   /* Append to list q the admitted items of the range that may reach floors[q]. Their scores may be undefined. */
   err_t (*append)(const struct funnel *f, const struct funnel_group *group, struct slot_range range,

@@ -92,18 +92,19 @@ static err_t packed_maxima(const struct funnel *f, const struct funnel_group *gr
 
   TRY(device_worker_array(w, pq_packed_table_bytes(group->n), 1, &levels->tables));
   TRY(device_worker_array(w, pq_packed_n_scales(group->n), sizeof *levels->scales, &levels->scales));
-  TRY(pq_packed_prepare(w->stream, &input, levels, &group->all));
-  return pq_packed_maxima(w->stream, &input, levels, f->batch->n_slots, stride, n_tiles, maxima);
+  return pq_packed_maxima(w->stream, &input, levels, &group->all, f->batch->n_slots, stride, n_tiles, maxima);
 }
 
+/* The range is all slots: see packed_ops. */
 static err_t packed_append(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
                            const float *floors)
 {
   struct pq_scan_input input = scan_input(f, group);
   const struct queries *queries = group->queries;
 
-  return pq_packed_append(funnel_worker(f)->stream, &input, &queries->levels, range.first, range.n, floors,
-                          &group->lists);
+  (void)floors;
+  return pq_packed_append(funnel_worker(f)->stream, &input, &queries->levels, range.n, group->maxima, group->n_maxima,
+                          (struct lists_ranks){ group->ranks, 0 }, group->floors, &group->lists);
 }
 
 static err_t score(const struct funnel *f, const struct funnel_group *group, const struct device_lists *lists)
@@ -128,6 +129,7 @@ static const struct funnel_ops packed_ops = {
   .scratch_bytes = packed_bytes,
   .maxima = packed_maxima,
   .empties_lists = true,
+  .finds_floors = true,
   .append = packed_append,
   .score = score,
   .hits = hits,

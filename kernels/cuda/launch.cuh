@@ -55,8 +55,7 @@ template <class T> __device__ __forceinline__ const T &shared_at(uint32_t addres
 /* Every kernel's first call: what the stream did before it has ended when this returns. On devices that can, a kernel
  * begins while the one before it ends, and its launch takes no time of its own (programmatic dependent launch). So
  * nothing may access device memory before this. Reads of constants (__ldg, __restrict__) may be moved to before this
- * call, so they are for what no kernel of the stream writes, such as items and weights. prefetch_early() may precede it
- * too. */
+ * call, so they are for what no kernel of the stream writes, such as items and weights. prefetch() may precede it too. */
 static __device__ __forceinline__ void begin_kernel()
 {
 #ifdef SLUICE_CUDA_MODEL
@@ -67,20 +66,25 @@ static __device__ __forceinline__ void begin_kernel()
 #endif
 }
 
-/* Before begin_kernel(): fetch what the kernel reads first into the level-2 cache, while the kernel before it ends. It
- * is the first to leave the cache again. This changes no memory, and what it fetches may change later. Nothing on
- * devices whose kernels do not begin early. from, n: multiples of 16. */
-static __device__ __forceinline__ void prefetch_early(const void *from, uint32_t n)
+/* Fetch n bytes into the level-2 cache. It may precede begin_kernel(): it changes no memory, and what it fetches may
+ * change later. Nothing on devices before 9.0. from, n: multiples of 16.
+ *
+ * stays  else it is the first to leave the cache again */
+static __device__ __forceinline__ void prefetch(const void *from, uint32_t n, bool stays)
 {
 #if !defined(SLUICE_CUDA_MODEL) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile(
-      "{ .reg .b64 policy;\n"
-      "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
-      "cp.async.bulk.prefetch.L2.global.L2::cache_hint [%0], %1, policy; }" ::"l"(__cvta_generic_to_global(from)),
-      "r"(n));
+  if (stays)
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(from)), "r"(n));
+  else
+    asm volatile(
+        "{ .reg .b64 policy;\n"
+        "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
+        "cp.async.bulk.prefetch.L2.global.L2::cache_hint [%0], %1, policy; }" ::"l"(__cvta_generic_to_global(from)),
+        "r"(n));
 #else
   (void)from;
   (void)n;
+  (void)stays;
 #endif
 }
 

@@ -1,147 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scans of pq_packed.h.
+/* The scans of pq_packed.h, over the tables of pq_packed_levels.cuh.
  *
  * A block keeps the level tables of Q queries in shared memory. A lane reads one row piece of up to 16 bytes for each
- * split, which is up to eight queries; Q decides how many lanes an item takes. No read has a bank conflict. Each code
- * has a row of 128 bytes, with the pieces of several splits or several copies of them. Items that are read at the same
- * time take their splits in different orders, so each of them reads another piece. The sums are integers, and the order
- * does not matter.
+ * split, which is up to eight queries; Q decides how many lanes an item takes. No read has a bank conflict: items that
+ * are read at the same time take their splits in different orders, so each of them reads another piece. The sums are
+ * integers, and the order does not matter.
+ *
+ * The launch of a kernel takes the host longer than a search of few queries needs for what precedes its scan. So such a
+ * search has two kernels less: all blocks make the levels before they find maxima, and find the floors before they
+ * scan.
  */
 #include "kernels/cuda/pq_packed.h"
 
 #include "kernels/cuda/admitted.cuh"
 #include "kernels/cuda/append.cuh"
+#include "kernels/cuda/lists_select.cuh"
+#include "kernels/cuda/pq_packed_levels.cuh"
 
 enum {
-  THREADS = 1024,
-  WARPS = THREADS / WARP_LANES,
   TILE = 64,
-  SUBITEMS = 256,
-  SPLITS = PQ_PACKED_SPLITS,
-  ROW_BYTES = 128, /* all banks */
-  ROWS_BYTES = SUBITEMS * ROW_BYTES,
-  QUERIES_MAX = 32,
-  SCALE_WARPS = SUBITEMS / WARP_LANES,
-  LEVELS = 32758,
   RUN_PAIRS = 256, /* adjacent pairs of items; all codes of a run stay in the cache, or none */
   RUNS = 64,       /* ... of which some stay, so both kinds are read all the time */
-  EARLY_RUNS = 32, /* a block fetches them while it waits for the floors: 17 MB on an H100, about 5 us */
+  AHEAD_RUNS = 32, /* a block fetches as many before it needs them, 17 MB on an H100: about what memory delivers while
+                      the block waits for the floors */
   PASSED = 1 << 15 /* set in a half word that reaches its floor */
-};
-
-#define SCORE_MAX 0x1p120f
-
-/* A block's shared memory while it finds a query's scale. */
-struct scale_memory {
-  struct pq_packed_scale scale;
-  float most[SCALE_WARPS][SPLITS], least[SCALE_WARPS][SPLITS]; /* largest scores, and largest negated scores */
-  float lows[SPLITS];
-  uint32_t is_wild;
-};
-
-/* The layout of the tables of Q queries. */
-template <int Q> struct layout {
-  enum {
-    WORDS = Q < 8 ? Q / 2 : 4,                  /* of a lane, two queries each */
-    LANES = Q / (2 * WORDS),                    /* of an item */
-    ITEMS = WARP_LANES / LANES,                 /* of a warp */
-    PIECE = 2 * Q,                              /* bytes: the levels of Q queries for one sub-item */
-    PIECES = ROW_BYTES / PIECE,                 /* of a row: as many items are read at the same time */
-    SPREAD = PIECES < SPLITS ? PIECES : SPLITS, /* splits of a row */
-    COPIES = PIECES / SPREAD,
-    TABLE_BYTES = SPLITS / SPREAD * ROWS_BYTES
-  };
 };
 
 /* Words of consecutive queries, two queries each. */
 template <int WORDS> struct alignas(4 * WORDS) words {
   uint32_t of[WORDS];
 };
-
-/* Add up a query's scale from the extremes of its splits: lane m has those of split m. One warp. */
-static __device__ struct pq_packed_scale scale_of(float most, float least, bool is_wild)
-{
-  double low = 0, range = 0, largest = 0;
-
-#pragma unroll
-  for (int m = 0; m < SPLITS; m++) {
-    float above = __shfl_sync(WARP_ALL, most, m), below = __shfl_sync(WARP_ALL, least, m);
-    low -= (double)below;
-    range += (double)above + (double)below;
-    largest += (double)fmaxf(above, below);
-  }
-  return { low, !is_wild && range > 0 ? LEVELS / range : 0.0, largest * (16 * 0x1p-24) + 0x1p-140 };
-}
-
-/* Find a query's scale. All threads of a block of SUBITEMS threads call this, each with the scores of its sub-item. */
-static __device__ void find_scale(const float (&scores)[SPLITS], struct scale_memory *memory)
-{
-  if (threadIdx.x == 0)
-    memory->is_wild = 0;
-  __syncthreads();
-#pragma unroll
-  for (int m = 0; m < SPLITS; m++) {
-    float most = warp_max(scores[m]), least = warp_max(-scores[m]);
-    if (!(fabsf(scores[m]) <= SCORE_MAX))
-      atomicOr(&memory->is_wild, 1u);
-    if (warp_lane() == 0) {
-      memory->most[threadIdx.x / WARP_LANES][m] = most;
-      memory->least[threadIdx.x / WARP_LANES][m] = least;
-    }
-  }
-  __syncthreads();
-  if (threadIdx.x < WARP_LANES) {
-    unsigned m = warp_lane() % SPLITS;
-    float most = memory->most[0][m], least = memory->least[0][m];
-#pragma unroll
-    for (int w = 1; w < SCALE_WARPS; w++) {
-      most = fmaxf(most, memory->most[w][m]);
-      least = fmaxf(least, memory->least[w][m]);
-    }
-    struct pq_packed_scale scale = scale_of(most, least, memory->is_wild);
-    if (warp_lane() == 0)
-      memory->scale = scale;
-    if (warp_lane() < SPLITS)
-      memory->lows[m] = -least;
-  }
-  __syncthreads();
-}
-
-/* Write the levels of one query of a group and one split to all copies. One block of SUBITEMS threads for each: finding
- * the scale takes less time than writing all splits. Queries past the end have levels of 0. The first block also
- * empties lists. */
-template <int Q>
-static __global__ void __launch_bounds__(SUBITEMS)
-    prepare(struct pq_scan_input in, struct pq_packed_levels levels, uint32_t *counters, size_t n_counters)
-{
-  begin_kernel();
-  if (blockIdx.x == 0 && blockIdx.y == 0) {
-    for (size_t i = threadIdx.x; i < n_counters; i += SUBITEMS)
-      counters[i] = 0;
-  }
-  typedef layout<Q> L;
-  size_t query = blockIdx.x, group = query / Q;
-  struct scale_memory *memory = shared_memory<struct scale_memory>();
-  float scores[SPLITS];
-  uint8_t *row = levels.tables + group * L::TABLE_BYTES + threadIdx.x * ROW_BYTES + query % Q * sizeof(uint16_t);
-
-#pragma unroll
-  for (int m = 0; m < SPLITS; m++)
-    scores[m] = query < in.n_queries ? in.subitem_scores[(query * SPLITS + m) * SUBITEMS + threadIdx.x] : 0.0f;
-  find_scale(scores, memory);
-  double rate = memory->scale.rate;
-  if (threadIdx.x == 0 && blockIdx.y == 0)
-    levels.scales[query] = memory->scale;
-#pragma unroll
-  for (int m = 0; m < SPLITS; m++) {
-    if (m != (int)blockIdx.y)
-      continue;
-    double level = rate > 0 ? ceil(((double)scores[m] - (double)memory->lows[m]) * rate) : 0.0;
-    uint8_t *piece = row + m / L::SPREAD * ROWS_BYTES + m % L::SPREAD * L::COPIES * L::PIECE;
-    for (int copy = 0; copy < L::COPIES; copy++)
-      *reinterpret_cast<uint16_t *>(piece + copy * L::PIECE) = (uint16_t)level;
-  }
-}
 
 static_assert(ROW_BYTES < 256, "a byte of a stride");
 
@@ -231,14 +119,31 @@ static __device__ __forceinline__ uint4 scan_codes(const struct pq_scan_input &i
   return is_kept(pair, n_kept) ? *at : __ldcs(at);
 }
 
-/* Fetch a block's part of the first items, but for those that stay in the cache. */
-static __device__ __forceinline__ void prefetch_codes(const struct pq_scan_input &in, uint32_t first_pair,
-                                                      uint32_t n_pairs, uint32_t n_kept)
-{
-  uint32_t pair = (first_pair / RUN_PAIRS + threadIdx.x * gridDim.x + blockIdx.x) * RUN_PAIRS;
+/* What a block takes at a time. */
+template <int Q> struct scan_step {
+  enum {
+    PAIRS = WARPS * layout<Q>::ITEMS, /* a lane takes two adjacent items */
+    N_RUNS = PAIRS / RUN_PAIRS,
+    AHEAD = AHEAD_RUNS / N_RUNS /* steps */
+  };
+};
 
-  if (threadIdx.x < EARLY_RUNS && blockIdx.y == 0 && pair + RUN_PAIRS <= n_pairs && !is_kept(pair, n_kept))
-    prefetch_early(reinterpret_cast<const uint4 *>(in.rows.bytes) + pair, RUN_PAIRS * sizeof(uint4));
+static __device__ __forceinline__ void prefetch_run(const struct pq_scan_input &in, uint32_t pair, uint32_t n_pairs,
+                                                    uint32_t n_kept)
+{
+  if (blockIdx.y == 0 && pair + RUN_PAIRS <= n_pairs)
+    prefetch(reinterpret_cast<const uint4 *>(in.rows.bytes) + pair, RUN_PAIRS * sizeof(uint4), is_kept(pair, n_kept));
+}
+
+/* Fetch the codes of a block's first steps. */
+template <int Q>
+static __device__ __forceinline__ void prefetch_first(const struct pq_scan_input &in, uint32_t n_pairs, uint32_t n_kept)
+{
+  typedef scan_step<Q> S;
+  uint32_t step = threadIdx.x / S::N_RUNS, run = threadIdx.x % S::N_RUNS;
+
+  if (threadIdx.x < AHEAD_RUNS)
+    prefetch_run(in, (step * gridDim.x + blockIdx.x) * S::PAIRS + run * RUN_PAIRS, n_pairs, n_kept);
 }
 
 static __device__ __forceinline__ uint32_t larger_halves(uint32_t a, uint32_t b)
@@ -268,17 +173,52 @@ static __device__ struct words<layout<Q>::WORDS> admitted_halves(const struct pq
   return halves;
 }
 
+/* Behind the tables in shared memory. */
+template <int Q> static __device__ __forceinline__ uint8_t *more_memory()
+{
+  return shared_memory<uint8_t>() + layout<Q>::TABLE_BYTES;
+}
+
+/* Empty lists, by one block. */
+static __device__ __forceinline__ void clear_counters(uint32_t *counters, size_t n)
+{
+  for (size_t i = threadIdx.x; i < n; i += THREADS)
+    counters[i] = 0;
+}
+
+/* Fetch the warp's first tile. */
+static __device__ __forceinline__ void prefetch_tile(const struct pq_scan_input &in, size_t stride, size_t n_tiles)
+{
+  size_t t = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP_LANES, slot = t * stride * TILE;
+
+  if (warp_lane() == 0 && blockIdx.y == 0 && t < n_tiles) {
+    prefetch(in.rows.bytes + slot * SPLITS, TILE * SPLITS, false);
+    prefetch(in.rows.present + slot, TILE, false);
+  }
+}
+
+/* Few queries: this makes the levels first, and empties lists. */
 template <int Q>
 static __global__ void __launch_bounds__(THREADS, 1)
-    find_maxima(struct pq_scan_input in, struct pq_packed_levels levels, size_t n_slots, size_t stride, size_t n_tiles,
-                float *maxima)
+    find_maxima(struct pq_scan_input in, struct pq_packed_levels levels, uint32_t *counters, size_t n_counters,
+                size_t n_slots, size_t stride, size_t n_tiles, float *maxima)
 {
+  prefetch_tile(in, stride, n_tiles);
   begin_kernel();
   typedef layout<Q> L;
+  const struct pq_packed_scale *scales = levels.scales;
   struct reader<Q> r;
 
-  copy_tables<Q>(levels);
-  copy_async_wait<0>();
+  if (Q == FEW_QUERIES) {
+    struct few_memory *memory = reinterpret_cast<struct few_memory *>(more_memory<Q>());
+    make_few(in, levels, shared_memory<uint8_t>(), memory);
+    scales = memory->scales;
+    if (blockIdx.x == 0)
+      clear_counters(counters, n_counters);
+  } else {
+    copy_tables<Q>(levels);
+    copy_async_wait<0>();
+  }
   open_reader<Q>(shared_memory<uint8_t>(), r);
   __syncthreads();
   for (size_t t = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP_LANES; t < n_tiles; t += (size_t)gridDim.x * WARPS) {
@@ -310,36 +250,79 @@ static __global__ void __launch_bounds__(THREADS, 1)
     for (int i = 0; i < 2 * L::WORDS; i++) {
       size_t query = (size_t)blockIdx.y * Q + r.first_query + i;
       if (r.item == 0 && query < in.n_queries)
-        maxima[query * n_tiles + t] = lower_bound(levels.scales[query], best.of[i / 2] >> i % 2 * 16 & 0xffff);
+        maxima[query * n_tiles + t] = lower_bound(scales[query], best.of[i / 2] >> i % 2 * 16 & 0xffff);
     }
   }
 }
 
-/* The value that a query's sums start from; 0 if the query is past the end. */
-static __device__ uint32_t start_of(const struct pq_scan_input &in, const struct pq_packed_levels &levels,
-                                    const float *floors, size_t query)
+/* The value that a query's sums start from. */
+static __device__ uint32_t start_of(const struct pq_packed_scale &scale, float floor)
 {
-  if (query >= in.n_queries)
-    return 0;
-  const struct pq_packed_scale &scale = levels.scales[query];
-  double least = ceil(((double)floors[query] - scale.margin - scale.low) * scale.rate) - 1;
+  double least = ceil(((double)floor - scale.margin - scale.low) * scale.rate) - 1;
   if (!(least > 0))
     return PASSED;
   return least < PASSED ? PASSED - (uint32_t)least : 0;
+}
+
+/* What the maxima of sampled tiles say about floors. */
+struct sample {
+  const float *maxima; /* [n_queries][n_tiles] */
+  size_t n_tiles;
+  struct lists_ranks ranks;
+};
+
+/* A block's shared memory behind its tables while it scans. */
+template <int Q> struct scan_memory {
+  uint16_t starts[Q];
+  struct selection selection; /* only if Q is FEW_QUERIES */
+};
+
+/* Find the floor of each of few queries. All blocks do: it takes less time than to wait for one of them. */
+static __device__ __forceinline__ void start_few(const struct pq_scan_input &in, const struct pq_packed_levels &levels,
+                                                 const struct sample &sample, struct scan_memory<FEW_QUERIES> *memory)
+{
+#pragma unroll 1
+  for (uint32_t query = 0; query < FEW_QUERIES; query++) {
+    uint32_t start = 0;
+    if (query < in.n_queries) {
+      uint32_t rank = sample.ranks.more + (sample.ranks.of ? sample.ranks.of[query] : 0);
+      float floor = select_threshold<THREADS, FEW_KEYS>(sample.maxima + query * sample.n_tiles,
+                                                        (uint32_t)sample.n_tiles, rank, memory->selection);
+      start = start_of(levels.scales[query], floor);
+    }
+    __syncthreads(); /* all have read the selection */
+    if (threadIdx.x == 0)
+      memory->starts[query] = (uint16_t)start;
+  }
+}
+
+/* Write what the sums of the block's queries start from; 0 past the end. A barrier must follow. */
+template <int Q>
+static __device__ __forceinline__ void find_starts(const struct pq_scan_input &in,
+                                                   const struct pq_packed_levels &levels, const struct sample &sample,
+                                                   const float *floors, struct scan_memory<Q> *memory)
+{
+  if constexpr (Q == FEW_QUERIES) {
+    start_few(in, levels, sample, memory);
+  } else if (threadIdx.x < Q) {
+    size_t query = (size_t)blockIdx.y * Q + threadIdx.x;
+    memory->starts[threadIdx.x] =
+        (uint16_t)(query < in.n_queries ? start_of(levels.scales[query], floors[query]) : 0);
+  }
 }
 
 /* Append the item to the lists of the lane's queries whose floor it reaches. */
 template <int Q>
 static __device__ __forceinline__ void append_passed(const struct pq_scan_input &in, unsigned first_query,
                                                      const struct words<layout<Q>::WORDS> &sums, uint32_t slot,
-                                                     uint32_t end, const struct device_lists &lists)
+                                                     uint32_t n_slots, const struct device_lists &lists)
 {
   uint32_t any = 0, passed = 0;
 
 #pragma unroll
   for (int w = 0; w < layout<Q>::WORDS; w++)
     any |= sums.of[w];
-  if (!(any & (PASSED << 16 | PASSED)) || slot >= end || !in.rows.present[slot])
+  if (!(any & (PASSED << 16 | PASSED)) || slot >= n_slots || !in.rows.present[slot])
     return;
 #pragma unroll
   for (int i = 0; i < 2 * layout<Q>::WORDS; i++)
@@ -354,31 +337,30 @@ static __device__ __forceinline__ void append_passed(const struct pq_scan_input 
 /* Absent items have codes too. So `present` and the words of filters are read only for items that pass. */
 template <int Q>
 static __global__ void __launch_bounds__(THREADS, 1)
-    scan(struct pq_scan_input in, struct pq_packed_levels levels, uint32_t first, uint32_t end, uint32_t n_kept,
-         const float *floors, struct device_lists lists)
+    scan(struct pq_scan_input in, struct pq_packed_levels levels, uint32_t n_slots, uint32_t n_kept,
+         struct sample sample, const float *floors, struct device_lists lists)
 {
   typedef layout<Q> L;
-  uint32_t step = gridDim.x * WARPS * L::ITEMS, n_pairs = (end + 1) / 2; /* a lane takes two adjacent items at a time */
-  prefetch_codes(in, first / 2, n_pairs, n_kept);
+  uint32_t step = gridDim.x * scan_step<Q>::PAIRS, ahead = step * scan_step<Q>::AHEAD, n_pairs = (n_slots + 1) / 2;
+  prefetch_first<Q>(in, n_pairs, n_kept);
   begin_kernel();
-  uint16_t *shared_starts = reinterpret_cast<uint16_t *>(shared_memory<uint8_t>() + L::TABLE_BYTES);
+  struct scan_memory<Q> *memory = reinterpret_cast<struct scan_memory<Q> *>(more_memory<Q>());
   struct words<L::WORDS> starts;
   struct reader<Q> r;
 
   copy_tables<Q>(levels);
-  if (threadIdx.x < Q)
-    shared_starts[threadIdx.x] = (uint16_t)start_of(in, levels, floors, (size_t)blockIdx.y * Q + threadIdx.x);
-  /* Two loads are on their way while the items of a third are summed, and while the tables are copied. */
+  /* Two loads are on their way while the items of a third are summed, and while tables and floors are made ready. */
   open_reader<Q>(shared_memory<uint8_t>(), r);
-  uint32_t pair = first / 2 + (blockIdx.x * WARPS + threadIdx.x / WARP_LANES) * L::ITEMS + r.item;
+  uint32_t pair = (blockIdx.x * WARPS + threadIdx.x / WARP_LANES) * L::ITEMS + r.item;
   uint4 next = {}, after = {};
   if (pair < n_pairs)
     next = scan_codes(in, pair, n_kept);
   if (pair + step < n_pairs)
     after = scan_codes(in, pair + step, n_kept);
+  find_starts<Q>(in, levels, sample, floors, memory);
   copy_async_wait<0>();
   __syncthreads();
-  starts = reinterpret_cast<const struct words<L::WORDS> *>(shared_starts)[r.first_query / (2 * L::WORDS)];
+  starts = reinterpret_cast<const struct words<L::WORDS> *>(memory->starts)[r.first_query / (2 * L::WORDS)];
 
 #pragma unroll 1
   for (; pair < n_pairs; pair += step) {
@@ -387,11 +369,13 @@ static __global__ void __launch_bounds__(THREADS, 1)
     next = after;
     if (pair + 2 * step < n_pairs)
       after = scan_codes(in, pair + 2 * step, n_kept);
+    if (Q < 8 && pair % RUN_PAIRS == 0) /* larger groups compute for longer than the memory takes */
+      prefetch_run(in, pair + ahead, n_pairs, n_kept);
     add_levels<Q>(r, codes.x, codes.y, sums);
-    append_passed<Q>(in, r.first_query, sums, 2 * pair, end, lists);
+    append_passed<Q>(in, r.first_query, sums, 2 * pair, n_slots, lists);
     sums = starts;
     add_levels<Q>(r, codes.z, codes.w, sums);
-    append_passed<Q>(in, r.first_query, sums, 2 * pair + 1, end, lists);
+    append_passed<Q>(in, r.first_query, sums, 2 * pair + 1, n_slots, lists);
   }
 }
 
@@ -429,10 +413,11 @@ struct run {
   struct device_stream *stream;
   const struct pq_scan_input *in;
   const struct pq_packed_levels *levels;
-  size_t first, end, stride, n_tiles;
-  float *maxima;
-  const float *floors;
   const struct device_lists *lists;
+  size_t n_slots, stride, n_tiles;
+  float *maxima;        /* of pq_packed_maxima() */
+  struct sample sample; /* of pq_packed_append() */
+  float *floors;
 };
 
 /* The grid of a scan: one block for each multiprocessor, divided among the groups of queries. */
@@ -443,18 +428,16 @@ static dim3 grid_of(const struct run &run, unsigned n_blocks, unsigned n_groups)
   return dim3(n_blocks < most ? n_blocks : most, n_groups);
 }
 
-template <int Q> static err_code_t prepare_with(const struct run &run)
-{
-  return launch(run.stream, dim3(blocks_for(run.in->n_queries, Q) * Q, SPLITS), SUBITEMS, sizeof(struct scale_memory),
-                prepare<Q>, *run.in, *run.levels, run.lists->n, run.lists->n_lists);
-}
-
 template <int Q> static err_code_t maxima_with(const struct run &run)
 {
   dim3 grid = grid_of(run, blocks_for(run.n_tiles, WARPS), blocks_for(run.in->n_queries, Q));
+  size_t more = Q == FEW_QUERIES ? sizeof(struct few_memory) : 0;
 
-  return launch(run.stream, grid, THREADS, layout<Q>::TABLE_BYTES, find_maxima<Q>, *run.in, *run.levels, run.end,
-                run.stride, run.n_tiles, run.maxima);
+  if (Q != FEW_QUERIES)
+    TRY(launch(run.stream, dim3(blocks_for(run.in->n_queries, Q) * Q, SPLITS), SUBITEMS, sizeof(struct scale_memory),
+               prepare<Q>, *run.in, *run.levels, run.lists->n, run.lists->n_lists));
+  return launch(run.stream, grid, THREADS, layout<Q>::TABLE_BYTES + more, find_maxima<Q>, *run.in, *run.levels,
+                run.lists->n, run.lists->n_lists, run.n_slots, run.stride, run.n_tiles, run.maxima);
 }
 
 /* Of RUNS runs, as many as take half of the cache: where both of its partitions keep what one of them reads from
@@ -468,11 +451,15 @@ static uint32_t kept_runs(size_t n_items)
 
 template <int Q> static err_code_t append_with(const struct run &run)
 {
-  unsigned n_blocks = blocks_for(run.end - run.first, (size_t)WARPS * 2 * layout<Q>::ITEMS);
+  dim3 grid = grid_of(run, blocks_for(run.n_slots, (size_t)WARPS * 2 * layout<Q>::ITEMS),
+                      blocks_for(run.in->n_queries, Q));
 
-  return launch(run.stream, grid_of(run, n_blocks, blocks_for(run.in->n_queries, Q)), THREADS,
-                layout<Q>::TABLE_BYTES + Q * sizeof(uint16_t), scan<Q>, *run.in, *run.levels, (uint32_t)run.first,
-                (uint32_t)run.end, kept_runs(run.end), run.floors, *run.lists);
+  if (Q != FEW_QUERIES)
+    TRY(lists_threshold_of(run.stream, run.sample.maxima, run.in->n_queries, run.sample.n_tiles, run.sample.ranks,
+                           run.floors));
+  return launch(run.stream, grid, THREADS, layout<Q>::TABLE_BYTES + sizeof(struct scan_memory<Q>), scan<Q>, *run.in,
+                *run.levels, (uint32_t)run.n_slots, kept_runs(run.n_slots), run.sample, (const float *)run.floors,
+                *run.lists);
 }
 
 /* Call the variant of a function for the group's number of queries. */
@@ -480,39 +467,27 @@ static err_code_t call(const struct run &run, err_code_t (*const (&variants)[5])
 {
   size_t i = 0;
 
+  if (run.n_tiles == 0 || run.in->n_queries == 0)
+    return ERR_OK;
   while ((size_t)2 << i < group_of(run.in->n_queries))
     i++;
   return variants[i](run);
 }
 
-err_code_t pq_packed_prepare(struct device_stream *stream, const struct pq_scan_input *input,
-                             const struct pq_packed_levels *levels, const struct device_lists *lists)
-{
-  struct run run = { stream, input, levels, 0, 0, 1, 0, NULL, NULL, lists };
-
-  return input->n_queries
-             ? call(run, { prepare_with<2>, prepare_with<4>, prepare_with<8>, prepare_with<16>, prepare_with<32> })
-             : ERR_OK;
-}
-
 err_code_t pq_packed_maxima(struct device_stream *stream, const struct pq_scan_input *input,
-                            const struct pq_packed_levels *levels, size_t n_slots, size_t stride, size_t n_tiles,
-                            float *maxima)
+                            const struct pq_packed_levels *levels, const struct device_lists *lists, size_t n_slots,
+                            size_t stride, size_t n_tiles, float *maxima)
 {
-  struct run run = { stream, input, levels, 0, n_slots, stride, n_tiles, maxima, NULL, NULL };
+  struct run run = { stream, input, levels, lists, n_slots, stride, n_tiles, maxima, {}, NULL };
 
-  if (n_tiles == 0 || input->n_queries == 0)
-    return ERR_OK;
   return call(run, { maxima_with<2>, maxima_with<4>, maxima_with<8>, maxima_with<16>, maxima_with<32> });
 }
 
 err_code_t pq_packed_append(struct device_stream *stream, const struct pq_scan_input *input,
-                            const struct pq_packed_levels *levels, size_t first, size_t n, const float *floors,
-                            const struct device_lists *lists)
+                            const struct pq_packed_levels *levels, size_t n_slots, const float *maxima,
+                            size_t n_tiles, struct lists_ranks ranks, float *floors, const struct device_lists *lists)
 {
-  struct run run = { stream, input, levels, first, first + n, 1, 0, NULL, floors, lists };
+  struct run run = { stream, input, levels, lists, n_slots, 1, n_tiles, NULL, { maxima, n_tiles, ranks }, floors };
 
-  if (n == 0 || input->n_queries == 0)
-    return ERR_OK;
   return call(run, { append_with<2>, append_with<4>, append_with<8>, append_with<16>, append_with<32> });
 }

@@ -35,7 +35,7 @@ struct pq_packed_scale {
   double low, rate, margin; /* rate 0: there is none */
 };
 
-/* Levels of a batch of queries in device memory, made by pq_packed_prepare(). The tables are aligned to 16 bytes. */
+/* Levels of a batch of queries in device memory, made by pq_packed_maxima(). The tables are aligned to 16 bytes. */
 struct pq_packed_levels {
   uint8_t *tables;                /* [pq_packed_table_bytes()] */
   struct pq_packed_scale *scales; /* [pq_packed_n_scales()] */
@@ -48,22 +48,22 @@ size_t pq_packed_n_scales(size_t n_queries);
 /* An upper limit of both sizes together, in bytes per query. */
 enum { PQ_PACKED_QUERY_BYTES = 33 * 1024 };
 
-/* Compute the levels of the input's queries. Also empty `lists`, of any number: in an operation of its own that takes
- * longer. All functions take inputs of PQ_PACKED_SPLITS splits and return ERR_DEVICE on failure. */
-err_t pq_packed_prepare(struct device_stream *stream, const struct pq_scan_input *input,
-                        const struct pq_packed_levels *levels, const struct device_lists *lists);
-
-/* Tile t < n_tiles is the 64 slots from t * stride * 64 on, below n_slots. Set maxima[q][t] to a lower bound on the
- * best score of an item of the tile that query q admits; -inf if there is none. */
+/* Compute the levels of the input's queries. Empty `lists`, of any number: in an operation of its own that takes
+ * longer. Tile t < n_tiles is the 64 slots from t * stride * 64 on, below n_slots. Set maxima[q][t] to a lower bound on
+ * the best score of an item of the tile that query q admits; -inf if there is none. n_tiles is at least 1.
+ *
+ * All functions take inputs of PQ_PACKED_SPLITS splits and return ERR_DEVICE on failure. */
 err_t pq_packed_maxima(struct device_stream *stream, const struct pq_scan_input *input,
-                       const struct pq_packed_levels *levels, size_t n_slots, size_t stride, size_t n_tiles,
-                       float *maxima);
+                       const struct pq_packed_levels *levels, const struct device_lists *lists, size_t n_slots,
+                       size_t stride, size_t n_tiles, float *maxima);
 
-/* Append to list q the items in the n slots from `first` on that query q admits and that may score at least floors[q].
- * Their scores in the list are undefined. first is a multiple of 64. */
+/* Append to list q the items of the n_slots slots that query q admits and that may score at least its floor, the
+ * ranks[q]-th largest of its maxima. Their scores in the list are undefined.
+ *
+ * floors  [n_queries] on the device, undefined before and after */
 err_t pq_packed_append(struct device_stream *stream, const struct pq_scan_input *input,
-                       const struct pq_packed_levels *levels, size_t first, size_t n, const float *floors,
-                       const struct device_lists *lists);
+                       const struct pq_packed_levels *levels, size_t n_slots, const float *maxima, size_t n_tiles,
+                       struct lists_ranks ranks, float *floors, const struct device_lists *lists);
 
 #ifdef __cplusplus
 }

@@ -9,7 +9,7 @@
 #include "tests/gpu/check.h"
 #include "tests/support/dice.h"
 
-enum { M = PQ_PACKED_SPLITS, SUBITEMS = 256, TILE = 64, QUERIES_MAX = 70, ITEMS_MAX = 40 * TILE };
+enum { M = PQ_PACKED_SPLITS, SUBITEMS = 256, TILE = 64, QUERIES_MAX = 70, ITEMS_MAX = 40 * TILE, SAMPLED_MAX = 5000 };
 
 /* How a query's sub-item scores are drawn. */
 enum draw {
@@ -27,9 +27,10 @@ enum draw {
 
 static struct {
   struct dice dice;
-  size_t n_items, n_queries;
+  size_t n_items, n_queries, n_sampled;
+  uint32_t rank; /* of the floors among the sampled maxima */
   uint8_t *codes, *present; /* this and the following arrays are pinned */
-  float *scores, *floors, *maxima;
+  float *scores, *floors, *sampled, *maxima;
   uint32_t *n_listed, *n_listed_by_hits, *slots;
   float *listed_scores;
   float *thresholds;
@@ -38,7 +39,7 @@ static struct {
   enum draw draws[QUERIES_MAX];
   struct device_stream *stream;
   struct device_rows rows;
-  float *device_scores, *device_floors, *device_maxima, *device_thresholds;
+  float *device_scores, *device_floors, *device_sampled, *device_maxima, *device_thresholds;
   struct device_lists lists, hits;
 } w;
 
@@ -49,6 +50,7 @@ static void open_world(void)
   CHECK_OK(device_alloc_host(ITEMS_MAX, 1, &w.present));
   CHECK_OK(device_alloc_host(QUERIES_MAX * M * SUBITEMS, sizeof(float), &w.scores));
   CHECK_OK(device_alloc_host(QUERIES_MAX, sizeof(float), &w.floors));
+  CHECK_OK(device_alloc_host(QUERIES_MAX * SAMPLED_MAX, sizeof(float), &w.sampled));
   CHECK_OK(device_alloc_host(QUERIES_MAX * ITEMS_MAX / TILE, sizeof(float), &w.maxima));
   CHECK_OK(device_alloc_host(QUERIES_MAX, sizeof(uint32_t), &w.n_listed));
   CHECK_OK(device_alloc_host(QUERIES_MAX, sizeof(uint32_t), &w.n_listed_by_hits));
@@ -63,6 +65,7 @@ static void open_world(void)
   CHECK_OK(device_alloc(ITEMS_MAX, 1, &w.rows.present));
   CHECK_OK(device_alloc(QUERIES_MAX * M * SUBITEMS, sizeof(float), &w.device_scores));
   CHECK_OK(device_alloc(QUERIES_MAX, sizeof(float), &w.device_floors));
+  CHECK_OK(device_alloc(QUERIES_MAX * SAMPLED_MAX, sizeof(float), &w.device_sampled));
   CHECK_OK(device_alloc(QUERIES_MAX * ITEMS_MAX / TILE, sizeof(float), &w.device_maxima));
   CHECK_OK(device_alloc(QUERIES_MAX, sizeof(uint32_t), &w.lists.n));
   CHECK_OK(device_alloc(QUERIES_MAX * ITEMS_MAX, sizeof(uint32_t), &w.lists.slots));
@@ -80,12 +83,12 @@ static void open_world(void)
 
 static void close_world(void)
 {
-  void *pinned[] = { w.codes, w.present,       w.scores,     w.floors, w.maxima,    w.n_listed,  w.n_listed_by_hits,
-                     w.slots, w.listed_scores, w.thresholds, w.n_hits, w.hit_slots, w.hit_scores };
-  void *device[] = {
-    w.rows.bytes,  w.rows.present, w.device_scores,     w.device_floors, w.device_maxima, w.lists.n,
-    w.lists.slots, w.lists.scores, w.device_thresholds, w.hits.n,        w.hits.slots,    w.hits.scores
-  };
+  void *pinned[] = { w.codes,    w.present, w.scores,        w.floors,     w.sampled, w.maxima,
+                     w.n_listed, w.n_listed_by_hits, w.slots,   w.listed_scores, w.thresholds, w.n_hits,  w.hit_slots,
+                     w.hit_scores };
+  void *device[] = { w.rows.bytes,    w.rows.present, w.device_scores, w.device_floors, w.device_sampled,
+                     w.device_maxima, w.lists.n,      w.lists.slots,   w.lists.scores,  w.device_thresholds,
+                     w.hits.n,        w.hits.slots,   w.hits.scores };
 
   for (size_t i = 0; i < sizeof pinned / sizeof pinned[0]; i++)
     device_free_host(&pinned[i]);
@@ -130,10 +133,27 @@ static float score_of(size_t q, size_t slot)
   return score;
 }
 
+/* Draw maxima of which `floor` is the one of w.rank, if there are so many. */
+static void draw_sampled(float floor, float *sampled)
+{
+  for (size_t i = 0; i < w.n_sampled; i++) {
+    float x = fabsf(dice_float(&w.dice, 1.0f)) * (1.0f + fabsf(floor));
+    sampled[i] = i + 1 < w.rank ? floor + x : i + 1 == w.rank ? floor : floor - x;
+  }
+  for (size_t i = w.n_sampled - 1; i > 0; i--) {
+    size_t j = dice_below(&w.dice, i + 1);
+    float other = sampled[j];
+    sampled[j] = sampled[i];
+    sampled[i] = other;
+  }
+}
+
 static void draw_world(size_t n_items, size_t n_queries)
 {
   w.n_items = n_items;
   w.n_queries = n_queries;
+  w.rank = 1 + (uint32_t)dice_below(&w.dice, 30);
+  w.n_sampled = 1 + dice_below(&w.dice, check_size(SAMPLED_MAX, 300));
   for (size_t i = 0; i < ITEMS_MAX; i++) {
     w.present[i] = i < n_items && dice_below(&w.dice, 9) > 0;
     for (size_t m = 0; m < M; m++)
@@ -148,11 +168,14 @@ static void draw_world(size_t n_items, size_t n_queries)
     w.floors[q] = score_of(q, dice_below(&w.dice, n_items)); /* ties with an item */
     if (!(w.floors[q] == w.floors[q]) || dice_below(&w.dice, 10) == 0)
       w.floors[q] = -INFINITY;
+    draw_sampled(w.floors[q], w.sampled + q * w.n_sampled);
+    if (w.rank > w.n_sampled)
+      w.floors[q] = -INFINITY;
   }
   CHECK_OK(device_copy_in(w.stream, w.rows.bytes, w.codes, (size_t)ITEMS_MAX * M));
   CHECK_OK(device_copy_in(w.stream, w.rows.present, w.present, ITEMS_MAX));
   CHECK_OK(device_copy_in(w.stream, w.device_scores, w.scores, n_queries * M * SUBITEMS * sizeof(float)));
-  CHECK_OK(device_copy_in(w.stream, w.device_floors, w.floors, n_queries * sizeof(float)));
+  CHECK_OK(device_copy_in(w.stream, w.device_sampled, w.sampled, n_queries * w.n_sampled * sizeof(float)));
   w.lists.n_lists = n_queries;
   w.lists.capacity = n_items;
   w.hits.n_lists = n_queries;
@@ -192,7 +215,7 @@ static void check_maxima(size_t q, size_t stride, size_t n_tiles)
   }
 }
 
-static void check_list(size_t q, size_t first, size_t n)
+static void check_list(size_t q)
 {
   static uint8_t is_listed[ITEMS_MAX];
   float least = w.floors[q] - slack_of(q);
@@ -201,14 +224,14 @@ static void check_list(size_t q, size_t first, size_t n)
   for (size_t i = 0; i < w.n_listed[q]; i++) {
     uint32_t slot = w.slots[q * w.lists.capacity + i];
     float score = w.listed_scores[q * w.lists.capacity + i], due = score_of(q, slot);
-    CHECK(slot >= first && slot < first + n && w.present[slot] && !is_listed[slot], "query %zu: slot %u", q, slot);
+    CHECK(slot < w.n_items && w.present[slot] && !is_listed[slot], "query %zu: slot %u", q, slot);
     CHECK(memcmp(&score, &due, sizeof due) == 0 || due != due, "query %zu, slot %u: %.9g, not %.9g", q, slot,
           (double)score, (double)due);
     CHECK(w.draws[q] != DRAW_GAUSS || due >= least, "query %zu: %.9g is far below the floor %.9g", q, (double)due,
           (double)w.floors[q]);
     is_listed[slot] = 1;
   }
-  for (size_t slot = first; slot < first + n; slot++)
+  for (size_t slot = 0; slot < w.n_items; slot++)
     CHECK(is_listed[slot] || !w.present[slot] || !(score_of(q, slot) >= w.floors[q]),
           "query %zu, draw %d: slot %zu scores %.9g and is missing; the floor is %.9g", q, w.draws[q], slot,
           (double)score_of(q, slot), (double)w.floors[q]);
@@ -281,7 +304,6 @@ static void check(size_t n_items, size_t n_queries)
   };
   struct pq_packed_levels levels;
   size_t stride = 1 + dice_below(&w.dice, 3), n_tiles = (n_items + stride * TILE - 1) / (stride * TILE);
-  size_t first = dice_below(&w.dice, n_items) / TILE * TILE, n = 1 + dice_below(&w.dice, n_items - first);
   uint32_t rank = 1 + (uint32_t)dice_below(&w.dice, 30);
   size_t bytes = pq_packed_table_bytes(n_queries) + pq_packed_n_scales(n_queries) * sizeof *levels.scales;
 
@@ -289,9 +311,9 @@ static void check(size_t n_items, size_t n_queries)
   draw_world(n_items, n_queries);
   CHECK_OK(device_alloc(pq_packed_table_bytes(n_queries), 1, &levels.tables));
   CHECK_OK(device_alloc(pq_packed_n_scales(n_queries), sizeof *levels.scales, &levels.scales));
-  CHECK_OK(pq_packed_prepare(w.stream, &input, &levels, &w.lists));
-  CHECK_OK(pq_packed_maxima(w.stream, &input, &levels, n_items, stride, n_tiles, w.device_maxima));
-  CHECK_OK(pq_packed_append(w.stream, &input, &levels, first, n, w.device_floors, &w.lists));
+  CHECK_OK(pq_packed_maxima(w.stream, &input, &levels, &w.lists, n_items, stride, n_tiles, w.device_maxima));
+  CHECK_OK(pq_packed_append(w.stream, &input, &levels, n_items, w.device_sampled, w.n_sampled,
+                            (struct lists_ranks){ NULL, w.rank }, w.device_floors, &w.lists));
   CHECK_OK(pq_scan_score_lists(w.stream, &input, &w.lists));
   CHECK_OK(device_copy_out(w.stream, w.maxima, w.device_maxima, n_queries * n_tiles * sizeof(float)));
   CHECK_OK(device_copy_out(w.stream, w.n_listed, w.lists.n, n_queries * sizeof(uint32_t)));
@@ -301,7 +323,7 @@ static void check(size_t n_items, size_t n_queries)
   CHECK_OK(device_wait(w.stream));
   for (size_t q = 0; q < n_queries; q++) {
     check_maxima(q, stride, n_tiles);
-    check_list(q, first, n);
+    check_list(q);
     check_hits(q, rank);
   }
   device_free(&levels.tables);
