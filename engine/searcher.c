@@ -154,7 +154,6 @@ struct search {
   struct admission admission;
   size_t n; /* queries */
   struct group groups[N_GROUPS];
-  bool has_begun; /* if it fails, the backend has failed */
 };
 
 static err_t write_answers(const struct search *s, const struct group *group, const struct search_batch *batch)
@@ -396,7 +395,6 @@ static err_t search_arena(struct search *s, const struct query *const *queries, 
 {
   TRY(resolve(s, queries, n, answers, &queries));
   TRY(divide(s, queries, n, answers));
-  s->has_begun = true;
   for (int kind = 0; kind < N_GROUPS; kind++) {
     if (s->groups[kind].n > 0)
       TRY(search_group(s, kind));
@@ -422,7 +420,8 @@ static err_t find_space(const struct arena *arena, size_t number, const struct a
   FAIL(ERR_SPACE_CHANGED, "a generation of the space was removed");
 }
 
-/* Search on the first backend that has not failed. If it fails now, the next one takes over. */
+/* Search on the first backend that has not failed. If its device fails now, the next one takes over. Other errors, such
+ * as too little memory for one batch, say nothing about the next search. */
 static err_t search_backends(struct searcher *searcher, const struct arena *arena, size_t space,
                              const struct method *method, const struct query *const *queries, size_t n,
                              struct answer *answers)
@@ -435,11 +434,10 @@ static err_t search_backends(struct searcher *searcher, const struct arena *aren
   assert(s.row); /* engine_check_query() has verified it */
   for (;;) {
     s.backend = atomic_load(&backends->first);
-    s.has_begun = false;
     region_reset(&searcher->scratch);
     err_code_t err = search_arena(&s, queries, n, answers);
     admission_release(&s.admission);
-    if (err == ERR_OK || !s.has_begun)
+    if (err != ERR_DEVICE)
       return err;
     TRY(backends_fail(backends, s.backend, err));
   }

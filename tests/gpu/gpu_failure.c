@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "engine/engine.h"
+#include "engine/engine_state.h"
 #include "tests/support/model_file.h"
 #include "tests/support/temp_dir.h"
 
@@ -82,6 +82,39 @@ static err_t open_large(size_t memory_bytes)
   return engine_open(&config, &e);
 }
 
+static err_t fail_for_memory(method_search *by, const struct columns *columns, struct search_batch *batch)
+{
+  (void)by;
+  (void)columns;
+  (void)batch;
+  FAIL(ERR_MEMORY, "no memory for this batch");
+}
+
+/* A search that lacks host memory fails; it does not cost the device. */
+static void check_memory(const struct found *expected)
+{
+  AUTO(engine_close) struct engine *e = NULL;
+  AUTO(searcher_close) struct searcher *s = NULL;
+  struct engine_space space = { .name = "pq", .model_path = model_path };
+  struct engine_config config = { &space, 1, ITEMS, K, 4, isa_detect(), ENGINE_AUTO, 1, { &rank, 1 }, { 0 } };
+  struct backend failing;
+  struct found found;
+
+  CHECK_OK(engine_open(&config, &e));
+  CHECK_OK(searcher_open(e, &s));
+  CHECK_OK(put_items(e, 0));
+  const struct backend *cuda = e->backends.at[0];
+  failing = *cuda;
+  failing.search = fail_for_memory;
+  e->backends.at[0] = &failing;
+  err_code_t err = search(e, s, &found);
+  CHECK(err == ERR_MEMORY, "the error is %s", err_text(err));
+  e->backends.at[0] = cuda;
+  CHECK_OK(search(e, s, &found));
+  CHECK(atomic_load(&e->backends.first) == 0, "the device was given up");
+  CHECK(memcmp(&found, expected, sizeof found) == 0, "the answers differ");
+}
+
 /* Open an engine and run it for some rounds. Each round puts items and answers a query, into found[round]. */
 static err_t live(enum engine_backend backend, struct found *found, const char **name)
 {
@@ -127,6 +160,7 @@ int main(void)
   CHECK(strcmp(name, "cuda") == 0, "%s was searched", name);
   CHECK(memcmp(found, expected, sizeof found) == 0, "the answers differ");
   n_calls = calls_at_end - n_calls;
+  check_memory(&expected[0]);
   CHECK(n_calls > 50, "only %zu calls were counted", n_calls);
   for (size_t n = 1; n <= n_calls; n++) {
     cuda_model_fail_after(n);
