@@ -426,8 +426,7 @@ class Topics(BrokerCase):
         load = Transactions(system)
         self.write(load, b"both", 50)
         self.write(load, b"after", after)
-        system.sync()
-        self.assertEqual(len(system.records), 50 + after)
+        eventually(lambda: system.sync() or len(system.records) == 50 + after, "the new topic's committed records")
         return system, len(system.daemon.log())
 
     def check_rebuilt(self, system, logged):
