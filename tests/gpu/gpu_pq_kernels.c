@@ -28,7 +28,7 @@ enum draw {
 static struct {
   struct dice dice;
   size_t n_items, n_queries, n_sampled;
-  uint32_t rank; /* of the floors among the sampled maxima */
+  uint32_t rank;            /* of the floors among the sampled maxima */
   uint8_t *codes, *present; /* this and the following arrays are pinned */
   float *scores, *floors, *sampled, *maxima;
   uint32_t *n_listed, *n_listed_by_hits, *slots;
@@ -83,9 +83,9 @@ static void open_world(void)
 
 static void close_world(void)
 {
-  void *pinned[] = { w.codes,    w.present, w.scores,        w.floors,     w.sampled, w.maxima,
-                     w.n_listed, w.n_listed_by_hits, w.slots,   w.listed_scores, w.thresholds, w.n_hits,  w.hit_slots,
-                     w.hit_scores };
+  void *pinned[] = { w.codes,  w.present,  w.scores,           w.floors,     w.sampled,
+                     w.maxima, w.n_listed, w.n_listed_by_hits, w.slots,      w.listed_scores,
+                     w.n_hits, w.hit_slots, w.hit_scores,      w.thresholds };
   void *device[] = { w.rows.bytes,    w.rows.present, w.device_scores, w.device_floors, w.device_sampled,
                      w.device_maxima, w.lists.n,      w.lists.slots,   w.lists.scores,  w.device_thresholds,
                      w.hits.n,        w.hits.slots,   w.hits.scores };
@@ -153,7 +153,7 @@ static void draw_world(size_t n_items, size_t n_queries)
   w.n_items = n_items;
   w.n_queries = n_queries;
   w.rank = 1 + (uint32_t)dice_below(&w.dice, 30);
-  w.n_sampled = 1 + dice_below(&w.dice, check_size(SAMPLED_MAX, 300));
+  w.n_sampled = 1 + dice_below(&w.dice, SAMPLED_MAX);
   for (size_t i = 0; i < ITEMS_MAX; i++) {
     w.present[i] = i < n_items && dice_below(&w.dice, 9) > 0;
     for (size_t m = 0; m < M; m++)

@@ -40,7 +40,8 @@ static void churn(struct twins *t, const struct shape *shape, enum draw draw, si
   twins_apply(t, changes, n);
 }
 
-static void search(struct twins *t, const struct shape *shape, size_t n, size_t k, const char *method)
+/* k: at least `least` and at most `most` */
+static void search(struct twins *t, const struct shape *shape, size_t n, size_t least, size_t most, const char *method)
 {
   static struct query queries[TWINS_BATCH_MAX];
   static float vectors[TWINS_BATCH_MAX][SPLITS_MAX * DIM_MAX];
@@ -52,7 +53,7 @@ static void search(struct twins *t, const struct shape *shape, size_t n, size_t 
     dice_fill(&t->dice, vectors[q], dim, dice_below(&t->dice, 8) ? 1.0f : 0.0f); /* zeros: every item ties */
     queries[q] = (struct query){ .space = span_of_str("pq"),
                                  .method = span_of_str(method),
-                                 .k = (uint32_t)(1 + dice_below(&t->dice, k)),
+                                 .k = (uint32_t)(least + dice_below(&t->dice, most - least + 1)),
                                  .vector = { vectors[q], dim },
                                  .exclude = excluded[q],
                                  .n_exclude = dice_below(&t->dice, EXCLUDED_MAX) };
@@ -74,13 +75,13 @@ static void write_model(struct twins *t, const struct shape *shape, struct temp_
 }
 
 /* More items with the same score than a list can keep: the query is searched again range by range. */
-static void check_many_ties(uint64_t seed)
+static void check_many_ties(size_t n_splits, uint64_t seed)
 {
   static struct item_change changes[MANY];
   static struct part parts[MANY];
   static char keys[MANY][16];
-  static const uint8_t codes[2] = { 3, 4 };
-  static const struct shape shape = { 2, 5, 2 };
+  static const uint8_t codes[SPLITS_MAX] = { 3, 4 };
+  const struct shape shape = { n_splits, 5, 2 };
   static struct twins t;
   struct temp_dir dir;
   char path[sizeof dir.path + 32];
@@ -89,11 +90,12 @@ static void check_many_ties(uint64_t seed)
   write_model(&t, &shape, &dir, path);
   twins_open(&t, "pq", path, 0, MANY, 1000);
   for (size_t i = 0; i < MANY; i++) {
-    parts[i] = (struct part){ .space = span_of_str("pq"), .codes = span_of(codes, 2) };
+    parts[i] = (struct part){ .space = span_of_str("pq"), .codes = span_of(codes, n_splits) };
     changes[i] = (struct item_change){ .key = key_of((i * 7919) % MANY, keys[i]), .parts = &parts[i], .n_parts = 1 };
   }
   twins_apply(&t, changes, MANY);
-  search(&t, &shape, 3, 1000, "exact");
+  search(&t, &shape, 3, 1, 1000, "exact");
+  search(&t, &shape, 1, 1, 100, "exact");
   twins_close(&t);
   temp_dir_fini(&dir);
 }
@@ -108,14 +110,15 @@ static void check_shape(const struct shape *shape, enum draw draw, uint64_t seed
   t.dice.state = seed;
   write_model(&t, shape, &dir, path);
   twins_open(&t, "pq", path, 0, ITEMS, 1000);
-  search(&t, shape, 3, 5, "exact"); /* an empty catalogue */
+  search(&t, shape, 3, 1, 5, "exact"); /* an empty catalogue */
   for (size_t round = 0; round < check_size(5, 2); round++) {
     churn(&t, shape, draw, 1 + dice_below(&t.dice, round < 3 ? CHANGES_MAX - 1 : 3));
     for (size_t m = 0; m < sizeof methods / sizeof methods[0]; m++)
-      search(&t, shape, 1 + dice_below(&t.dice, m == 0 ? 40 : 4), round % 2 ? 1000 : 20, methods[m]);
+      search(&t, shape, 1 + dice_below(&t.dice, m == 0 ? 40 : 4), 1, round % 2 ? 1000 : 20, methods[m]);
   }
+  search(&t, shape, 1, 511, 512, "exact"); /* as many hits as are not sorted, or sorted, on the device */
   if (shape->n_splits == SPLITS_MAX && draw == DRAW_UNIFORM) /* more queries than the worker's inputs hold at once */
-    search(&t, shape, check_size(TWINS_BATCH_MAX, 40), 20, "exact");
+    search(&t, shape, check_size(TWINS_BATCH_MAX, 40), 1, 20, "exact");
   twins_close(&t);
   temp_dir_fini(&dir);
 }
@@ -129,7 +132,8 @@ int main(void)
     for (enum draw draw = DRAW_UNIFORM; draw < N_DRAWS; draw++)
       check_shape(&shapes[s], draw, seed + s * N_DRAWS + draw);
   }
-  check_many_ties(seed);
+  check_many_ties(2, seed);
+  check_many_ties(8, seed); /* packed */
 #ifdef SLUICE_CUDA_MODEL
   for (size_t kib = 99; kib < 200; kib += 64) { /* cards with less shared memory */
     cuda_model_set_shared(kib * 1024);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device operations of a search: one copy to the device, at most one copy back, and one wait for it. Prints the number of
- * operations. Runs only on the model, which counts them. */
+/* The device operations of a search: one copy to the device, at most one copy back, and one wait for it. Prints the
+ * number of operations. Runs only on the model, which counts them. */
 #include <math.h>
 #include <string.h>
 
