@@ -77,8 +77,9 @@ err_t backends_choose(enum engine_backend choice, struct backends *out);
 const char *backends_reason(const struct backends *b);
 
 /* Continue without backend i after an error. Returns ERR_OK and logs it if another backend takes over; otherwise
- * returns the error itself. If the cause is the host and not the backend, the next backend will report it too. Thread:
- * any. */
+ * returns the error itself. A search calls this for errors of the device alone. A write calls it for every error,
+ * because the backend's arena has lost the write; if the cause is the host, the next backend will report it too.
+ * Thread: any. */
 err_t backends_fail(struct backends *b, size_t i, err_code_t err);
 
 #endif

@@ -97,7 +97,7 @@ err_t device_worker_array(struct device_worker *w, size_t count, size_t size, vo
   return ERR_OK;
 }
 
-/* room: bytes of the mirror */
+/* room: bytes of the mirror that direct outputs have not taken */
 static err_t take_both(struct device_mirror *m, size_t room, size_t count, size_t size, void *host, void *device)
 {
   size_t at = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A search worker's share of the device: a stream, scratch memory, mirrored arrays for inputs and outputs, and the
- * words of filters. All inputs but words go to the device in one copy, and all outputs come back in one.
+ * words of filters. All inputs but words go to the device in one copy. All outputs come back in one,
+ * but for those that kernels write to the host themselves.
  *
  * Everything is allocated at open, nothing while queries are answered. Thread: the worker.
  */
@@ -64,8 +65,9 @@ err_t device_worker_send(struct device_worker *w);
  * device_worker_receive(). Parts that the device has not written are undefined. */
 err_t device_worker_output(struct device_worker *w, size_t count, size_t size, void *device, void *host);
 
-/* Allocate an output that is not copied: a kernel writes it to the host's memory, where device_worker_receive() has
- * waited for it. For a few KiB that a search's last kernel writes once: a copy would take several microseconds more. */
+/* Allocate an output that is not copied: a kernel writes it to the host's memory. The host may read it after
+ * device_worker_receive(). For what a search's last kernel writes once, usually a few KiB: a copy would take several
+ * microseconds more. */
 err_t device_worker_direct_output(struct device_worker *w, size_t count, size_t size, void *out);
 
 /* Copy all other outputs back, in one copy if there are any, and wait for the stream. */

@@ -3,6 +3,7 @@
  * overflowed. */
 #include "engine/cuda/funnel.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "base/size.h"
@@ -335,6 +336,7 @@ static err_t open_direct_outputs(const struct funnel *f, struct funnel_group *gr
   struct device_worker *w = f->batch->worker;
   size_t n = group->n, n_entries = n * group->hits.capacity;
 
+  assert(!f->ops->refine); /* else more lists would have lengths */
   group->all = (struct device_lists){ .n_lists = n };
   TRY(device_worker_array(w, n, sizeof *group->all.n, &group->all.n));
   TRY(device_worker_direct_output(w, n, sizeof *group->n_listed, &group->n_listed));

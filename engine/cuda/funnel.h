@@ -53,7 +53,7 @@ struct funnel_group {
   const uint64_t *const *words;    /* [n]: admitted.of on the host; NULL if that is */
   struct device_programs programs; /* of the queries whose words the device makes */
   float *floors;                   /* [n] */
-  const float *maxima;             /* [n][n_maxima]: of a sample of tiles; not after every floor */
+  const float *maxima;             /* [n][n_maxima]: of a sample of tiles; only if floors come from maxima */
   size_t n_maxima;
   float *thresholds;          /* [n]; after the last step the ranks[q]-th best score found, -inf if there are fewer */
   struct device_lists lists;  /* n of them */
@@ -94,7 +94,8 @@ struct funnel_ops {
   /* maxima empties group->all too, so no operation of its own has to. */
   bool empties_lists;
 
-  /* append finds floors itself, from group->maxima, so no operation of its own has to. */
+  /* append finds floors itself, from group->maxima, so no operation of its own has to. Its range is then all slots, and
+   * its `floors` are undefined. */
   bool finds_floors;
 
   /* Append to list q the admitted items of the range that may reach floors[q]. Their scores may be undefined. */
@@ -111,7 +112,7 @@ struct funnel_ops {
 
   /* Replaces the end of a first search: score all entries of group->scored, set the group's thresholds[q] to the
    * ranks[q]-th best score or -inf, hits to the entries that reach them, and n_listed. It only writes to these arrays:
-   * they may be the host's. NULL: these are steps of their own. */
+   * they may be the host's. Not together with refine. NULL: these are steps of their own. */
   err_t (*hits)(const struct funnel *f, const struct funnel_group *group);
 
   /* Replaces append when a query is searched again range by range. For approximate searches, whose append does not

@@ -2,6 +2,7 @@
 /* RecJPQ on the device. The exhaustive scan runs at the speed of the memory, so it serves every method. Exact methods
  * return the same answer as on the processor. Unsafe ones return the exact answer, which is at least as good as the
  * processor's. All receipts say exact. */
+#include <assert.h>
 #include <math.h>
 
 #include "engine/cuda/funnel.h"
@@ -95,7 +96,6 @@ static err_t packed_maxima(const struct funnel *f, const struct funnel_group *gr
   return pq_packed_maxima(w->stream, &input, levels, &group->all, f->batch->n_slots, stride, n_tiles, maxima);
 }
 
-/* The range is all slots: see packed_ops. */
 static err_t packed_append(const struct funnel *f, const struct funnel_group *group, struct slot_range range,
                            const float *floors)
 {
@@ -103,6 +103,7 @@ static err_t packed_append(const struct funnel *f, const struct funnel_group *gr
   const struct queries *queries = group->queries;
 
   (void)floors;
+  assert(range.first == 0);
   return pq_packed_append(funnel_worker(f)->stream, &input, &queries->levels, range.n, group->maxima, group->n_maxima,
                           (struct lists_ranks){ group->ranks, 0 }, group->floors, &group->lists);
 }

@@ -55,7 +55,8 @@ template <class T> __device__ __forceinline__ const T &shared_at(uint32_t addres
 /* Every kernel's first call: what the stream did before it has ended when this returns. On devices that can, a kernel
  * begins while the one before it ends, and its launch takes no time of its own (programmatic dependent launch). So
  * nothing may access device memory before this. Reads of constants (__ldg, __restrict__) may be moved to before this
- * call, so they are for what no kernel of the stream writes, such as items and weights. prefetch() may precede it too. */
+ * call, so they are for what no kernel of the stream writes, such as items and weights. prefetch() may precede it
+ * too. */
 static __device__ __forceinline__ void begin_kernel()
 {
 #ifdef SLUICE_CUDA_MODEL

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rank-th largest of a list's scores, by selection, for kernels whose blocks have a list each.
+/* The rank-th largest of a list's scores, by selection, for kernels whose blocks select from one list at a time.
  *
  * A block selects among a list's keys. It counts them in bins by their distance from the largest key, narrow ones where
  * it is small, so the keys of the bin that it looks for are few. If they are not, it counts again within this bin. It
@@ -59,8 +59,8 @@ static __device__ __forceinline__ float score_of(uint32_t key)
   return __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key);
 }
 
-/* The keys of a list. A thread keeps KEYS of them in registers, or as many as there are; what is left of longer lists is
- * read anew each time. */
+/* The keys of a list. A thread keeps up to KEYS of them in registers; what is left of longer lists is read anew each
+ * time. */
 template <int N_THREADS, int KEYS> struct keys {
   uint32_t mine[KEYS];
   const float *scores;
@@ -263,7 +263,8 @@ static __device__ float select_score(const float *scores, uint32_t n, uint32_t r
 }
 
 /* Return the rank-th largest of n scores; -inf if there are fewer, where NaN does not count. One block, with
- * sizeof(struct selection) bytes of shared memory. KEYS is for lists that are long; FEW_KEYS serve short ones. */
+ * sizeof(struct selection) bytes of shared memory; a barrier must precede another use of these. KEYS is for lists that
+ * are long; FEW_KEYS serve short ones. */
 template <int N_THREADS, int KEYS>
 static __device__ float select_threshold(const float *scores, uint32_t n, uint32_t rank, struct selection &shared)
 {

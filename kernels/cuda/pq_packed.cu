@@ -19,6 +19,7 @@
 
 enum {
   TILE = 64,
+  QUERIES_MAX = 32, /* of a group */
   RUN_PAIRS = 256, /* adjacent pairs of items; all codes of a run stay in the cache, or none */
   RUNS = 64,       /* ... of which some stay, so both kinds are read all the time */
   AHEAD_RUNS = 32, /* a block fetches as many before it needs them, 17 MB on an H100: about what memory delivers while
@@ -179,13 +180,6 @@ template <int Q> static __device__ __forceinline__ uint8_t *more_memory()
   return shared_memory<uint8_t>() + layout<Q>::TABLE_BYTES;
 }
 
-/* Empty lists, by one block. */
-static __device__ __forceinline__ void clear_counters(uint32_t *counters, size_t n)
-{
-  for (size_t i = threadIdx.x; i < n; i += THREADS)
-    counters[i] = 0;
-}
-
 /* Fetch the warp's first tile. */
 static __device__ __forceinline__ void prefetch_tile(const struct pq_scan_input &in, size_t stride, size_t n_tiles)
 {
@@ -209,12 +203,12 @@ static __global__ void __launch_bounds__(THREADS, 1)
   const struct pq_packed_scale *scales = levels.scales;
   struct reader<Q> r;
 
-  if (Q == FEW_QUERIES) {
+  if constexpr (Q == FEW_QUERIES) {
     struct few_memory *memory = reinterpret_cast<struct few_memory *>(more_memory<Q>());
     make_few(in, levels, shared_memory<uint8_t>(), memory);
     scales = memory->scales;
     if (blockIdx.x == 0)
-      clear_counters(counters, n_counters);
+      clear_counters<THREADS>(counters, n_counters);
   } else {
     copy_tables<Q>(levels);
     copy_async_wait<0>();
@@ -271,10 +265,13 @@ struct sample {
   struct lists_ranks ranks;
 };
 
-/* A block's shared memory behind its tables while it scans. */
+/* A block's shared memory behind its tables while it scans: group_of() counts on it. */
 template <int Q> struct scan_memory {
   uint16_t starts[Q];
-  struct selection selection; /* only if Q is FEW_QUERIES */
+};
+template <> struct scan_memory<FEW_QUERIES> {
+  uint16_t starts[FEW_QUERIES];
+  struct selection selection;
 };
 
 /* Find the floor of each of few queries. All blocks do: it takes less time than to wait for one of them. */
@@ -433,7 +430,7 @@ template <int Q> static err_code_t maxima_with(const struct run &run)
   dim3 grid = grid_of(run, blocks_for(run.n_tiles, WARPS), blocks_for(run.in->n_queries, Q));
   size_t more = Q == FEW_QUERIES ? sizeof(struct few_memory) : 0;
 
-  if (Q != FEW_QUERIES)
+  if constexpr (Q != FEW_QUERIES)
     TRY(launch(run.stream, dim3(blocks_for(run.in->n_queries, Q) * Q, SPLITS), SUBITEMS, sizeof(struct scale_memory),
                prepare<Q>, *run.in, *run.levels, run.lists->n, run.lists->n_lists));
   return launch(run.stream, grid, THREADS, layout<Q>::TABLE_BYTES + more, find_maxima<Q>, *run.in, *run.levels,
@@ -454,7 +451,7 @@ template <int Q> static err_code_t append_with(const struct run &run)
   dim3 grid = grid_of(run, blocks_for(run.n_slots, (size_t)WARPS * 2 * layout<Q>::ITEMS),
                       blocks_for(run.in->n_queries, Q));
 
-  if (Q != FEW_QUERIES)
+  if constexpr (Q != FEW_QUERIES)
     TRY(lists_threshold_of(run.stream, run.sample.maxima, run.in->n_queries, run.sample.n_tiles, run.sample.ranks,
                            run.floors));
   return launch(run.stream, grid, THREADS, layout<Q>::TABLE_BYTES + sizeof(struct scan_memory<Q>), scan<Q>, *run.in,
@@ -467,7 +464,7 @@ static err_code_t call(const struct run &run, err_code_t (*const (&variants)[5])
 {
   size_t i = 0;
 
-  if (run.n_tiles == 0 || run.in->n_queries == 0)
+  if (run.in->n_queries == 0)
     return ERR_OK;
   while ((size_t)2 << i < group_of(run.in->n_queries))
     i++;

@@ -48,11 +48,12 @@ size_t pq_packed_n_scales(size_t n_queries);
 /* An upper limit of both sizes together, in bytes per query. */
 enum { PQ_PACKED_QUERY_BYTES = 33 * 1024 };
 
-/* Compute the levels of the input's queries. Empty `lists`, of any number: in an operation of its own that takes
- * longer. Tile t < n_tiles is the 64 slots from t * stride * 64 on, below n_slots. Set maxima[q][t] to a lower bound on
- * the best score of an item of the tile that query q admits; -inf if there is none. n_tiles is at least 1.
+/* Compute the levels of the input's queries. Empty `lists`, of any number; that saves an operation. Tile t < n_tiles
+ * is the 64 slots from t * stride * 64 on, below n_slots. Set maxima[q][t] to a lower bound on the best score of an
+ * item of the tile that query q admits; -inf if there is none.
  *
- * All functions take inputs of PQ_PACKED_SPLITS splits and return ERR_DEVICE on failure. */
+ * Both functions take inputs of PQ_PACKED_SPLITS splits, at least one slot, and at least one tile. They return
+ * ERR_DEVICE on failure. */
 err_t pq_packed_maxima(struct device_stream *stream, const struct pq_scan_input *input,
                        const struct pq_packed_levels *levels, const struct device_lists *lists, size_t n_slots,
                        size_t stride, size_t n_tiles, float *maxima);

@@ -19,7 +19,6 @@ enum {
   SPLITS = PQ_PACKED_SPLITS,
   ROW_BYTES = 128, /* all banks */
   ROWS_BYTES = SUBITEMS * ROW_BYTES,
-  QUERIES_MAX = 32,
   FEW_QUERIES = 2,
   SCALE_WARPS = SUBITEMS / WARP_LANES,
   LEVELS = 32758
@@ -65,6 +64,13 @@ static __device__ __forceinline__ void raise_extremes(float score, float &most, 
 
   most = fmaxf(most, is_wild ? INFINITY : score);
   least = fmaxf(least, is_wild ? INFINITY : -score);
+}
+
+/* Empty lists, by one block. */
+template <unsigned N_THREADS> static __device__ __forceinline__ void clear_counters(uint32_t *counters, size_t n)
+{
+  for (size_t i = threadIdx.x; i < n; i += N_THREADS)
+    counters[i] = 0;
 }
 
 /* low: the split's lowest score */
@@ -122,10 +128,8 @@ static __global__ void __launch_bounds__(SUBITEMS)
     prepare(struct pq_scan_input in, struct pq_packed_levels levels, uint32_t *counters, size_t n_counters)
 {
   begin_kernel();
-  if (blockIdx.x == 0 && blockIdx.y == 0) {
-    for (size_t i = threadIdx.x; i < n_counters; i += SUBITEMS)
-      counters[i] = 0;
-  }
+  if (blockIdx.x == 0 && blockIdx.y == 0)
+    clear_counters<SUBITEMS>(counters, n_counters);
   typedef layout<Q> L;
   size_t query = blockIdx.x, group = query / Q;
   struct scale_memory *memory = shared_memory<struct scale_memory>();

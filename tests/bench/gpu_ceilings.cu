@@ -35,7 +35,7 @@ static __global__ void __launch_bounds__(THREADS) read_all(const uint4 *from, si
     uint4 some = from[i];
     all |= some.x ^ some.y ^ some.z ^ some.w;
   }
-  if (all == 0) /* never: the numbers are random. Without this, nothing would be read */
+  if (thread < n && all == 0) /* never: the numbers are random. Without this, nothing would be read */
     out[thread] = all;
 }
 
