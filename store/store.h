@@ -114,8 +114,8 @@ struct store_effects {
  * position of its partition.
  *
  * changes    not modified
- * positions  stored with the time of the commit. A position is ignored if it is below the stored one of its partition,
- *            or if a change of its partition was refused. Passing unchanged positions renews their time
+ * positions  a position is ignored if it is below the stored one of its partition. If a change of its partition was
+ *            refused, only its complete_unix_ms is stored
  * effects    may be NULL
  *
  * The map is grown between transactions. If it fills up during the batch, it is grown and the batch is applied again.

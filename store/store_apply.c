@@ -68,16 +68,31 @@ static err_t apply_changes(struct batch *b, struct key_context *k)
   return ERR_OK;
 }
 
+/* The position of a partition that is held back: where it was, and as complete as it is now. What lies between is read,
+ * but for the puts that were refused. */
+static struct store_position held_back(const struct store_position *stored, const struct store_position *now)
+{
+  struct store_position position = *stored;
+
+  position.complete_unix_ms = now->complete_unix_ms;
+  return position;
+}
+
 static err_t put_positions(const struct batch *b, MDB_txn *txn)
 {
   struct store *s = b->store;
 
   for (size_t i = 0; i < b->n_positions; i++) {
-    int32_t partition = b->positions[i].at.partition;
-    if (is_held_back(s, partition))
-      continue;
-    TRY(positions_advance(&s->draft.positions, &b->positions[i]));
-    TRY(positions_put(s->env, txn, store_current(s)->tables.positions, positions_find(&s->draft.positions, partition)));
+    struct store_position position = b->positions[i];
+    const struct store_position *stored = positions_find(&s->draft.positions, position.at.partition);
+    if (is_held_back(s, position.at.partition)) {
+      if (!stored)
+        continue;
+      position = held_back(stored, &position);
+    }
+    TRY(positions_advance(&s->draft.positions, &position));
+    TRY(positions_put(s->env, txn, store_current(s)->tables.positions,
+                      positions_find(&s->draft.positions, position.at.partition)));
   }
   return ERR_OK;
 }

@@ -134,7 +134,7 @@ static err_t list_positions(struct catalogue *c, struct batch_write *out)
   return ERR_OK;
 }
 
-/* Remove partitions from the watermark that began to wait for room in this batch. */
+/* Remove partitions from the watermark that wait for room. */
 static size_t drop_waiting(const struct catalogue *c, struct position *watermark, size_t n)
 {
   size_t n_kept = 0;

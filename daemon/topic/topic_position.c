@@ -240,7 +240,7 @@ size_t topic_positions_list_changed(struct topic_positions *t, struct store_posi
   size_t n = 0;
 
   for (size_t i = 0; i < t->n; i++) {
-    if (t->items[i].is_changed && !t->items[i].is_waiting_for_room)
+    if (t->items[i].is_changed)
       positions[n++] = t->items[i].position;
     t->items[i].is_changed = false;
   }

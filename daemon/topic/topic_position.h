@@ -100,7 +100,7 @@ bool topic_positions_any_waits_for_room(const struct topic_positions *t);
 
 bool topic_positions_any_changed(const struct topic_positions *t);
 
-/* List the changed positions, without those that wait for room, and return their number. Marks all unchanged.
+/* List the changed positions and return their number. Marks all unchanged.
  *
  * positions  [t->n]
  */

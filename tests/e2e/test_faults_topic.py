@@ -302,6 +302,22 @@ class Compacted(TopicCase):
         self.assertTrue(any("deletes may be missing" in line for line in self.events("discontinuity")))
 
 
+    def test_a_catalogue_that_was_full_for_longer_than_tombstones_are_kept(self):
+        kept_s, limit = 3, 20  # a restart takes less
+        self.open("full-for-long", {"catalogue": {"max_items": limit}},
+                  topic_config=COMPACT | {"delete.retention.ms": str(kept_s * 1000)})
+        daemon = self.system.daemon
+        kafka_faults.write(broker, self.catalogue, self.records(b"item", limit + 5))
+        eventually(lambda: self.status()["phase"].startswith("full"), "the catalogue to be full")
+        time.sleep(kept_s + 0.5)
+        daemon.stop()
+        daemon.config = harness.merged(daemon.config, {"catalogue": {"max_items": 100}})
+        daemon.config_path.write_text(harness.to_yaml(daemon.config) + "\n")
+        daemon.start().wait_ready()
+        self.assert_catalogue(limit + 5)
+        self.assertEqual(self.events("discontinuity"), [])
+
+
 class HeldBack(TopicCase):
     def log(self):
         """Return the row of partition 0 in /status."""

@@ -381,6 +381,45 @@ static void updates_and_deletes_apply_to_a_full_catalogue(void **state)
   region_fini(&region);
 }
 
+static void assert_position(struct fixture *f, int64_t next, int64_t complete_unix_ms)
+{
+  const struct store_position *stored = store_find_position(f->store, 0);
+
+  assert_non_null(stored);
+  assert_int_equal(stored->at.next, next);
+  assert_int_equal(stored->complete_unix_ms, complete_unix_ms);
+}
+
+/* All is read but what was refused: the time of reading goes on, or a restart would take deletes for missed. */
+static void a_position_that_is_held_back_is_as_complete_as_it_was_read(void **state)
+{
+  struct fixture *f = *state;
+  struct region region = { 0 };
+  const struct oracle_item items[] = { { .id = 1, .seeds = { 1 }, .offset = 0 },
+                                       { .id = 2, .seeds = { 1 }, .offset = 1 } /* refused */ };
+  struct store_position position = position_of(0, 1);
+  struct item_change changes[2];
+  struct store_effects effects;
+
+  for (size_t i = 0; i < 2; i++)
+    changes[i] = oracle_change(&items[i], &region);
+  store_set_limit(f->store, 1);
+  position.complete_unix_ms = 1000;
+  assert_ok(store_apply(f->store, &changes[0], 1, &position, 1, &effects));
+  position = position_of(0, 2);
+  position.complete_unix_ms = 2000;
+  assert_ok(store_apply(f->store, &changes[1], 1, &position, 1, &effects));
+  assert_int_equal(effects.n_refused, 1);
+  assert_position(f, 1, 2000);
+  position.at.next = 50;
+  position.complete_unix_ms = 3000;
+  assert_ok(store_apply(f->store, NULL, 0, &position, 1, &effects));
+  assert_position(f, 1, 3000);
+  reopen(f);
+  assert_position(f, 1, 3000);
+  region_fini(&region);
+}
+
 static void a_store_with_more_items_than_the_limit_keeps_them(void **state)
 {
   struct fixture *f = *state;
@@ -586,6 +625,7 @@ int main(void)
     STORE_TEST(changes_above_the_position_are_applied_once),
     STORE_TEST(a_full_catalogue_refuses_and_loses_nothing),
     STORE_TEST(updates_and_deletes_apply_to_a_full_catalogue),
+    STORE_TEST(a_position_that_is_held_back_is_as_complete_as_it_was_read),
     STORE_TEST(a_store_with_more_items_than_the_limit_keeps_them),
     STORE_TEST(tombstones_are_forgotten_after_their_time),
     STORE_TEST(a_tombstone_stays_while_its_key_has_parts_in_another_partition),

@@ -252,25 +252,6 @@ static void without_compaction_a_missing_record_is_another_topic(void **state)
   topic_positions_fini(&t);
 }
 
-static void a_position_that_waits_for_room_is_not_stored(void **state)
-{
-  struct store_position positions[2];
-  struct topic_positions t = { 0 };
-  int64_t from;
-
-  (void)state;
-  assert_ok(topic_positions_add(&t, NULL, 0, 5, &from));
-  assert_ok(topic_positions_add(&t, NULL, 0, 5, &from));
-  assert_true(take(&t, record_at(0, 0, "v", 1)));
-  assert_true(take(&t, record_at(1, 0, "v", 1)));
-  t.items[0].is_waiting_for_room = true;
-  assert_int_equal(topic_positions_list_changed(&t, positions), 1);
-  assert_int_equal(positions[0].at.partition, 1);
-  topic_positions_touch(&t);
-  assert_int_equal(topic_positions_list_changed(&t, positions), 1);
-  topic_positions_fini(&t);
-}
-
 static void a_partition_truncated_at_either_end_is_a_discontinuity(void **state)
 {
   struct store_position stored = stored_at(0, 41, 42, "v41", 500);
@@ -418,7 +399,6 @@ int main(void)
     cmocka_unit_test(another_record_at_the_last_offset_is_another_topic),
     cmocka_unit_test(after_compaction_the_next_record_may_have_any_timestamp),
     cmocka_unit_test(without_compaction_a_missing_record_is_another_topic),
-    cmocka_unit_test(a_position_that_waits_for_room_is_not_stored),
     cmocka_unit_test(a_partition_truncated_at_either_end_is_a_discontinuity),
     cmocka_unit_test(a_partition_with_only_markers_goes_on_after_them),
     cmocka_unit_test(an_end_moves_the_position_forward_and_never_back),
