@@ -68,16 +68,7 @@ static err_t apply_changes(struct batch *b, struct key_context *k)
   return ERR_OK;
 }
 
-/* The position of a partition that is held back: where it was, and as complete as it is now. What lies between is read,
- * but for the puts that were refused. */
-static struct store_position held_back(const struct store_position *stored, const struct store_position *now)
-{
-  struct store_position position = *stored;
-
-  position.complete_unix_ms = now->complete_unix_ms;
-  return position;
-}
-
+/* A partition that is held back stays where it was, but all is read that was not refused. */
 static err_t put_positions(const struct batch *b, MDB_txn *txn)
 {
   struct store *s = b->store;
@@ -88,7 +79,7 @@ static err_t put_positions(const struct batch *b, MDB_txn *txn)
     if (is_held_back(s, position.at.partition)) {
       if (!stored)
         continue;
-      position = held_back(stored, &position);
+      store_position_hold_back(&position, stored);
     }
     TRY(positions_advance(&s->draft.positions, &position));
     TRY(positions_put(s->env, txn, store_current(s)->tables.positions,

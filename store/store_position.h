@@ -17,4 +17,14 @@ struct store_position {
                               * this time; 0: unknown */
 };
 
+/* Hold a position back: it gets the offsets of `hold`, and stays as complete as it is. What lies between has been read,
+ * and is only read again. */
+static inline void store_position_hold_back(struct store_position *position, const struct store_position *hold)
+{
+  int64_t complete_unix_ms = position->complete_unix_ms;
+
+  *position = *hold;
+  position->complete_unix_ms = complete_unix_ms;
+}
+
 #endif

@@ -129,7 +129,7 @@ static err_t list_positions(struct catalogue *c, struct batch_write *out)
     const struct store_position *hold = letter_window_hold(&c->letters, position->at.partition);
     out->watermark[i] = position->at;
     if (hold)
-      topic_position_hold_back(position, hold);
+      store_position_hold_back(position, hold);
   }
   return ERR_OK;
 }

@@ -122,7 +122,7 @@ static err_t list_positions(struct seen *s, struct store_position **out, size_t 
   for (size_t i = 0; i < *n; i++) {
     const struct store_position *hold = letter_window_hold(&s->letters, (*out)[i].at.partition);
     if (hold)
-      topic_position_hold_back(&(*out)[i], hold);
+      store_position_hold_back(&(*out)[i], hold);
   }
   return ERR_OK;
 }

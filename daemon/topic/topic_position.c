@@ -113,14 +113,6 @@ struct store_position topic_position_before(const struct topic_record *record)
   };
 }
 
-void topic_position_hold_back(struct store_position *position, const struct store_position *hold)
-{
-  int64_t complete_unix_ms = position->complete_unix_ms;
-
-  *position = *hold;
-  position->complete_unix_ms = complete_unix_ms;
-}
-
 /* If the end that was known has been reached, what the partition had at that time has been read. */
 static void note_known_end(struct topic_positions *t, struct topic_position *p)
 {

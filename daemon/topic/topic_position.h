@@ -73,10 +73,6 @@ err_t topic_positions_advance(struct topic_positions *t, const struct topic_reco
  * first, and verifies it. */
 struct store_position topic_position_before(const struct topic_record *record);
 
-/* Hold a position back: it gets the offsets of `hold`, and stays as complete as it is. What lies between has been read,
- * and is only read again. */
-void topic_position_hold_back(struct store_position *position, const struct store_position *hold);
-
 /* List the positions at first records that were read and are not stored yet, and return their number. They are stored
  * even if all later positions are held back: otherwise the store would have no record to compare.
  *

@@ -151,7 +151,7 @@ static void a_position_that_is_held_back_stays_complete(void **state)
 
   (void)state;
   position.complete_unix_ms = 1234;
-  topic_position_hold_back(&position, &hold);
+  store_position_hold_back(&position, &hold);
   hold.complete_unix_ms = 1234;
   assert_memory_equal(&position, &hold, sizeof hold);
 }
