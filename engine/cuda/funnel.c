@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "base/size.h"
+#include "engine/cuda/funnel_filters.h"
 #include "engine/search/receipt.h"
 
 enum {
@@ -57,50 +58,6 @@ err_t funnel_append_admitted(const struct funnel *f, const struct funnel_group *
   return admitted_append(f->batch->worker->stream, &group->admitted, range.first, range.n, &group->lists);
 }
 
-/* The query's words, if they leave items out, or the program that makes them. Equal addresses mean the same words.
- * NULL: all present items are admitted, or excluded. */
-static const void *words_of(const struct search_batch *batch, size_t q)
-{
-  const struct admit *admit = &batch->results[q].admit;
-
-  if (admit->program)
-    return admit->program;
-  return admit_leaves_out(admit, batch->n_items) ? admit->words : NULL;
-}
-
-/* Whether the query has words, and no query before it has the same. */
-static bool are_words_new(const struct search_batch *batch, size_t q)
-{
-  const void *words = words_of(batch, q);
-
-  for (size_t i = 0; words && i < q; i++) {
-    if (words_of(batch, i) == words)
-      return false;
-  }
-  return words;
-}
-
-static size_t n_words(const struct search_batch *batch)
-{
-  size_t n = 0;
-
-  for (size_t q = 0; q < batch->n; q++)
-    n += are_words_new(batch, q);
-  return n;
-}
-
-/* The most input bytes of a query's program. */
-static size_t program_bytes(const struct search_batch *batch)
-{
-  size_t most = 0;
-
-  for (size_t q = 0; q < batch->n; q++) {
-    const struct filter_program *program = batch->results[q].admit.program;
-    most = program ? size_max(most, device_programs_bytes(program)) : most;
-  }
-  return most;
-}
-
 /* Sizes of a search. */
 struct plan {
   size_t list_capacity, hits_capacity; /* per query */
@@ -119,11 +76,12 @@ static struct plan plan_search(const struct funnel *f)
   size_t entry = f->ops->refine ? ENTRY_BYTES_REFINED : ENTRY_BYTES;
   size_t scratch = plan.list_capacity * entry + funnel_n_tiles(f->batch) * sizeof(float) +
                    (f->ops->scratch_bytes ? f->ops->scratch_bytes(f) : 0) + 1024;
-  size_t inputs = f->ops->query_bytes(f) + program_bytes(f->batch) + sizeof(uint64_t *) + 1024;
+  size_t inputs = f->ops->query_bytes(f) + funnel_filter_bytes(f->batch) + sizeof(uint64_t *) + 1024;
   size_t outputs = plan.hits_capacity * 8 + 1024;
   plan.n_together = size_min((w->scratch_bytes - tail) / scratch, (DEVICE_MIRROR_BYTES - tail) / inputs);
   plan.n_together = size_min(plan.n_together, (DEVICE_MIRROR_BYTES - tail) / outputs);
-  plan.n_together = size_min(plan.n_together, n_words(f->batch) > DEVICE_WORDS_MAX ? DEVICE_WORDS_MAX : f->batch->n);
+  plan.n_together =
+      size_min(plan.n_together, funnel_n_filters(f->batch) > DEVICE_WORDS_MAX ? DEVICE_WORDS_MAX : f->batch->n);
   return plan;
 }
 
@@ -211,71 +169,11 @@ err_t funnel_upload_ranks(const struct funnel *f, struct funnel_group *group)
   return device_worker_array(w, group->n, sizeof *group->floors, &group->floors);
 }
 
-/* Send the words of the batch's query q, or the program that makes them, unless those of a query before it in the group
- * are the same. */
-static err_t send_words(const struct funnel *f, struct device_programs *programs, size_t first, size_t q,
-                        const uint64_t **of)
-{
-  const struct admit *admit = &f->batch->results[q].admit;
-  const void *words = words_of(f->batch, q);
-
-  for (size_t i = first; i < q; i++) {
-    if (words_of(f->batch, i) == words) {
-      of[q - first] = of[i - first];
-      return ERR_OK;
-    }
-  }
-  of[q - first] = NULL;
-  if (admit->program)
-    return device_programs_add(programs, admit->program, &of[q - first]);
-  return words ? device_worker_words(f->batch->worker, words, f->batch->n_slots, admit->words_id, &of[q - first])
-               : ERR_OK;
-}
-
-/* Does the device make words of a query in the group? */
-static bool has_programs(const struct funnel *f, const struct funnel_group *group)
-{
-  for (size_t q = group->first; q < group->first + group->n; q++) {
-    if (f->batch->results[q].admit.program)
-      return true;
-  }
-  return false;
-}
-
-static err_t upload_admitted(const struct funnel *f, struct funnel_group *group)
-{
-  const struct device_programs_source source = { f->batch->attributes, f->columns->rows.present, f->batch->n_slots };
-  const uint64_t **of;
-
-  group->programs = (struct device_programs){ 0 };
-  if (has_programs(f, group))
-    TRY(device_programs_begin(f->batch->worker, &source, &group->programs));
-  group->admitted = (struct admitted_words){ NULL };
-  group->words = NULL;
-  if (n_words(f->batch) == 0)
-    return ERR_OK;
-  TRY(device_worker_input(f->batch->worker, group->n, sizeof *of, &of, &group->admitted.of));
-  for (size_t q = group->first; q < group->first + group->n; q++)
-    TRY(send_words(f, &group->programs, group->first, q, of));
-  group->words = of;
-  return ERR_OK;
-}
-
 /* Send the group's inputs, and make the words that the device makes. */
 static err_t send_inputs(const struct funnel *f, const struct funnel_group *group)
 {
   TRY(device_worker_send(f->batch->worker));
   return group->programs.n > 0 ? device_programs_run(&group->programs) : ERR_OK;
-}
-
-/* Note how many items the made words admit. The group's outputs have been received. */
-static void count_admitted(const struct funnel *f, const struct funnel_group *group)
-{
-  for (size_t q = group->first; q < group->first + group->n; q++) {
-    struct admit *admit = &f->batch->results[q].admit;
-    if (admit->program)
-      admit->n_admitted = device_programs_count(&group->programs, admit->program) - admit->n_excluded;
-  }
 }
 
 /* The hits that the queries of a group ask for. */
@@ -475,7 +373,7 @@ static err_t search_by_ranges(const struct funnel *f, size_t q, float floor)
   device_worker_reset(w);
   result->counts.scored = 0;
   TRY(funnel_upload_ranks(f, &one));
-  TRY(upload_admitted(f, &one));
+  TRY(funnel_upload_filters(f, &one));
   TRY(f->ops->upload(f, &one));
   TRY(send_inputs(f, &one));
   TRY(funnel_lists(w, 1, size_min(n_slots, LIST_USUAL), &one.lists));
@@ -493,7 +391,7 @@ static err_t search_by_ranges(const struct funnel *f, size_t q, float floor)
     if (n_listed < one.lists.capacity / 2 && span < n_slots)
       span *= 2;
   }
-  count_admitted(f, &one);
+  funnel_count_admitted(f, &one);
   return ERR_OK;
 }
 
@@ -511,13 +409,13 @@ static err_t search_group(const struct funnel *f, const struct plan *plan, struc
 
   device_worker_reset(w);
   TRY(funnel_upload_ranks(f, group));
-  TRY(upload_admitted(f, group));
+  TRY(funnel_upload_filters(f, group));
   TRY(f->ops->upload(f, group));
   TRY(send_inputs(f, group));
   TRY(open_lists(f, plan, group, &returned));
   TRY(find_hits(f, group));
   TRY(device_worker_receive(w));
-  count_admitted(f, group);
+  funnel_count_admitted(f, group);
   if (f->ops->collect)
     f->ops->collect(f, group);
   for (size_t q = 0; q < group->n; q++) {
