@@ -14,17 +14,20 @@
 
 enum {
   TILES_PER_RANK = 16, /* tiles sampled for a floor, per requested item */
-  TILES_USUAL = 4096,  /* ... but up to this many: a block can select among so many maxima quickly (lists.cu) */
+  TILES_USUAL = 4096,  /* ... but up to this many */
   TILES_SHARE = 32,    /* ... and at least every 32nd tile: this keeps lists short in large catalogues */
+  SETS_PER_RANK = 4,   /* sets of tiles that have a maximum, per requested item: see capacity_of() */
+  BLOCKS = 2,          /* of the maxima scan on each processor, with a set at a time (mol_pairs.cu) */
   LIST_MORE = 256,
 };
 
-/* If more than this share of the tile maxima reach a floor, the number of items that reach it cannot be estimated. */
+/* If more than this share of the sets' maxima reach a floor, the number of items that reach it cannot be estimated. */
 static const double SHARE_MAX = 0.75;
 
 /* The sizes of a search for the `rank` best of each list. */
 struct plan {
   size_t stride, n_tiles; /* sampled tiles: every stride-th, n_tiles in all */
+  size_t n_sets;          /* of sampled tiles */
   size_t capacity;        /* items of a list */
   size_t list_bytes;      /* scratch per list, with its floors, maxima and ranks */
 };
@@ -36,7 +39,7 @@ struct pass {
   struct device_lists lists;
   struct mol_pair_ranks ranks;
   float *floors, *thresholds; /* [max_lists] */
-  float *maxima;              /* [max_lists][plan.n_tiles] */
+  float *maxima;              /* [max_lists][plan.n_sets] */
   struct mol_pairs_rows rows; /* the rows of all queries */
   struct mol_pairs_input input;
   struct mol_pair_queries queries;
@@ -53,26 +56,30 @@ static const struct mol_shape *shape_of(const struct funnel *f)
   return &mol_model_of(f->columns->model)->shape;
 }
 
-/* The floor is the rank-th largest of n_tiles maxima, so a share rank / n_tiles of the tiles reach it. Hence a share p
- * of the items reach it with 1 - (1 - p)^64 = rank / n_tiles, up to a relative deviation of 1 / sqrt(rank). A list has
- * room for twice that many items and 16 deviations. */
-static size_t capacity_of(size_t n_all_tiles, size_t n_tiles, size_t rank)
+/* The floor is the rank-th largest of n_sets maxima, so a share rank / n_sets of the sets reach it, each of T tiles.
+ * Hence a share p of the items reach it with 1 - (1 - p)^(64 T) = rank / n_sets, up to a relative deviation of
+ * 1 / sqrt(rank). A list has room for twice that many items and 16 deviations. */
+static size_t capacity_of(size_t n_all_tiles, const struct plan *plan, size_t rank)
 {
-  double share = (double)rank / (double)n_tiles, n = -log1p(-share) * (double)n_all_tiles;
+  double share = (double)rank / (double)plan->n_sets, tiles_each = (double)plan->n_tiles / (double)plan->n_sets;
+  double n = -log1p(-share) * (double)n_all_tiles / tiles_each;
 
   if (share > SHARE_MAX)
     return SIZE_MAX;
   return (size_t)(2 * n + 16 * n / sqrt((double)rank)) + LIST_MORE;
 }
 
-static struct plan plan_lists(const struct search_batch *batch, size_t rank)
+static struct plan plan_lists(const struct funnel *f, size_t rank)
 {
+  const struct search_batch *batch = f->batch;
   size_t n_all = funnel_n_tiles(batch), least = most(TILES_PER_RANK * rank, n_all / TILES_SHARE);
+  size_t n_blocks = BLOCKS * funnel_worker(f)->n_processors;
   struct plan plan = { .stride = most(1, size_min(n_all / least, (n_all + TILES_USUAL - 1) / TILES_USUAL)) };
 
   plan.n_tiles = most(1, (n_all + plan.stride - 1) / plan.stride);
-  plan.capacity = size_min(capacity_of(n_all, plan.n_tiles, rank), batch->n_items);
-  plan.list_bytes = plan.capacity * (sizeof(uint32_t) + sizeof(float)) + plan.n_tiles * sizeof(float) +
+  plan.n_sets = size_min(plan.n_tiles, (SETS_PER_RANK * rank + n_blocks - 1) / n_blocks * n_blocks);
+  plan.capacity = size_min(capacity_of(n_all, &plan, rank), batch->n_items);
+  plan.list_bytes = plan.capacity * (sizeof(uint32_t) + sizeof(float)) + plan.n_sets * sizeof(float) +
                     3 * sizeof(uint32_t) + 2 * sizeof(float);
   return plan;
 }
@@ -84,7 +91,7 @@ size_t mol_pairs_cuda_query_bytes(const struct funnel *f, uint32_t n_best)
 
   for (size_t q = 0; q < f->batch->n; q++)
     max_excluded = most(max_excluded, f->batch->results[q].admit.n_excluded);
-  return plan_lists(f->batch, n_best + max_excluded).list_bytes + funnel_n_words(f->batch) * sizeof(uint32_t) +
+  return plan_lists(f, n_best + max_excluded).list_bytes + funnel_n_words(f->batch) * sizeof(uint32_t) +
          shape->n_query_components *
              (mol_pairs_half_dim(shape->component_dim) * sizeof(uint16_t) + sizeof(struct mol_pairs_margin));
 }
@@ -134,7 +141,7 @@ static err_t open_lists(struct device_worker *w, size_t n_lists, struct pass *pa
   TRY(device_worker_array(w, n, sizeof *pass->ranks.best, &pass->ranks.best));
   TRY(device_worker_array(w, n, sizeof *pass->floors, &pass->floors));
   TRY(device_worker_array(w, n, sizeof *pass->thresholds, &pass->thresholds));
-  return device_worker_array(w, n, pass->plan.n_tiles * sizeof *pass->maxima, &pass->maxima);
+  return device_worker_array(w, n, pass->plan.n_sets * sizeof *pass->maxima, &pass->maxima);
 }
 
 /* Find the lists of the pass's rows and components, from floors to the union. */
@@ -146,8 +153,9 @@ static err_t run_pass(const struct funnel *f, struct pass *pass)
 
   pass->lists.n_lists = pass->input.rows.n * pass->input.n_components;
   TRY(mol_pair_lists_begin(stream, &pass->input, &pass->queries, &pass->ranks, &pass->lists));
-  TRY(mol_pairs_maxima(stream, &pass->input, n_slots, pass->plan.stride, pass->plan.n_tiles, pass->maxima));
-  TRY(lists_threshold_of(stream, pass->maxima, pass->lists.n_lists, pass->plan.n_tiles, floor_ranks, pass->floors));
+  TRY(mol_pairs_maxima(stream, &pass->input, n_slots, pass->plan.stride, pass->plan.n_tiles, pass->plan.n_sets,
+                       pass->maxima));
+  TRY(lists_threshold_of(stream, pass->maxima, pass->lists.n_lists, pass->plan.n_sets, floor_ranks, pass->floors));
   TRY(mol_pairs_append(stream, &pass->input, n_slots, pass->floors, &pass->lists));
   TRY(lists_threshold(stream, &pass->lists, floor_ranks, pass->thresholds));
   TRY(mol_pair_lists_score(stream, &pass->input, &pass->queries, pass->floors, pass->thresholds, &pass->lists));
@@ -198,7 +206,7 @@ static err_t find(const struct funnel *f, const struct funnel_group *group, cons
       n_best ? (struct lists_ranks){ group->n_excluded, n_best } : (struct lists_ranks){ group->ranks, 0 };
   pass->ranks.query_best = n_best ? (struct lists_ranks){ NULL, n_best } : (struct lists_ranks){ group->ks, 0 };
   TRY(prepare_rows(f, group, source, &pass->rows));
-  pass->plan = plan_lists(f->batch, largest_rank(f->batch, group, n_best));
+  pass->plan = plan_lists(f, largest_rank(f->batch, group, n_best));
   TRY(open_lists(w, pass->rows.n * pass->input.n_item_components, pass));
   return run_passes(f, pass);
 }

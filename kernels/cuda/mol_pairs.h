@@ -78,10 +78,11 @@ struct mol_pairs_input {
 /* Compute the halves and margins of rows. All functions return ERR_DEVICE on failure. */
 err_t mol_pairs_prepare(struct device_stream *stream, const struct mol_pairs_rows *rows, size_t dim);
 
-/* Tile t < n_tiles is the 64 slots from t * stride * 64 on, below n_slots. Set maxima[list][t] to the largest lower
- * bound on the exact dot product of an item of the tile that the list's row admits; -inf if there is none. */
+/* Tile t < n_tiles is the 64 slots from t * stride * 64 on, below n_slots. Set s < n_sets <= n_tiles is the tiles s,
+ * s + n_sets, s + 2 n_sets and so on. Set maxima[list][s] to the largest lower bound on the exact dot product of an
+ * item of the set that the list's row admits; -inf if there is none. */
 err_t mol_pairs_maxima(struct device_stream *stream, const struct mol_pairs_input *input, size_t n_slots, size_t stride,
-                       size_t n_tiles, float *maxima);
+                       size_t n_tiles, size_t n_sets, float *maxima);
 
 /* Append to each list the items below n_slots that its row admits and whose upper bound reaches floors[list]. Their
  * scores in the list are estimates of the dot products (step 7), or NaN. */

@@ -77,6 +77,13 @@ static __device__ __forceinline__ bool is_present(const struct tile &tile, unsig
   return tile.present >> item & 1;
 }
 
+/* A warp's work on a tile. */
+struct work {
+  uint32_t set, tile_index, first_slot; /* the tile's */
+  uint32_t first_row;                   /* the warp's */
+  struct tile tile;
+};
+
 /* The position of an item's piece in a buffer, in numbers. */
 template <int GROUPS> static __device__ __forceinline__ unsigned place(unsigned item, unsigned piece)
 {
@@ -85,59 +92,9 @@ template <int GROUPS> static __device__ __forceinline__ unsigned place(unsigned 
   return (item * (GROUPS * GROUP_PIECES) + (piece ^ turn)) * PIECE;
 }
 
-/* What a thread of a block copies of each component of a tile: EACH pieces, of as many items. */
-template <int GROUPS, int N_THREADS> struct tile_copier {
-  enum {
-    PIECES = GROUPS * GROUP_PIECES, /* of an item */
-    EACH = TILE * PIECES / N_THREADS,
-    APART = N_THREADS / PIECES /* items; the same permutation of pieces */
-  };
-  uint32_t from, to; /* the first number, in the tile and in the buffer */
-  bool is_in;        /* the piece is not padding */
-};
-
-/* Found anew for each step: registers are short. */
-template <int GROUPS, int N_THREADS>
-static __device__ __forceinline__ tile_copier<GROUPS, N_THREADS> copier_of(const struct mol_pairs_input &in,
-                                                                           uint32_t stride)
-{
-  typedef tile_copier<GROUPS, N_THREADS> C;
-  uint32_t thread = in_register(threadIdx.x), item = thread / C::PIECES, piece = thread % C::PIECES;
-
-  static_assert(TILE * C::PIECES % N_THREADS == 0 && C::APART % 8 == 0, "every thread copies as much");
-  return { item * stride + piece * PIECE, place<GROUPS>(item, piece), piece * PIECE < in.component_dim };
-}
-
-/* Start to prefetch a component of a tile's items, whose first number is `from`. The padding of rows is not written. */
-template <int GROUPS, int N_THREADS>
-static __device__ __forceinline__ void load_pieces(const tile_copier<GROUPS, N_THREADS> &copier, const half_bits *from,
-                                                   uint32_t stride, half_bits *buffer)
-{
-  typedef tile_copier<GROUPS, N_THREADS> C;
-
-#pragma unroll
-  for (uint32_t i = 0; i < C::EACH; i++) {
-    if (copier.is_in)
-      copy_async(buffer + copier.to + i * (C::APART * GROUPS * GROUP), from + copier.from + i * C::APART * stride);
-  }
-}
-
-/* The same for items that are not aligned to pieces, at once. */
-template <int GROUPS, int N_THREADS>
-static __device__ void load_numbers(uint32_t dim, const half_bits *from, uint32_t stride, half_bits *buffer)
-{
-#pragma unroll 1
-  for (uint32_t i = threadIdx.x; i < TILE * GROUPS * GROUP; i += N_THREADS) {
-    uint32_t item = i / (GROUPS * GROUP), k = i % (GROUPS * GROUP);
-    if (k < dim)
-      buffer[place<GROUPS>(item, k / PIECE) + k % PIECE] = from[item * stride + k];
-  }
-}
-
-/* A lane's operands of 32 rows, and the margins of its rows 8 i + 2 t and 8 i + 2 t + 1, where t is lane % 4. */
+/* A lane's operands of a warp's 32 rows. */
 template <int GROUPS> struct row_part {
   uint32_t operands[GROUPS * GROUP_STEPS][ROW_TILES][2];
-  float norm[2 * ROW_TILES], base[2 * ROW_TILES];
 };
 
 template <int GROUPS>
@@ -153,13 +110,13 @@ static __device__ void load_rows(const struct mol_pairs_rows &rows, size_t first
       part.operands[i / 2][j][i % 2] =
           row < rows.n ? *reinterpret_cast<const uint32_t *>(rows.halves + row * (GROUPS * GROUP) + i * PIECE + 2 * t)
                        : 0;
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-      row = first + 8 * j + 2 * t + i;
-      part.norm[2 * j + i] = row < rows.n ? rows.margins[row].norm : 0.0f;
-      part.base[2 * j + i] = row < rows.n ? rows.margins[row].base : 0.0f;
-    }
   }
+}
+
+/* A row's margin; 0 behind the last row. */
+static __device__ __forceinline__ struct mol_pairs_margin margin_of(const struct mol_pairs_rows &rows, size_t row)
+{
+  return row < rows.n ? rows.margins[row] : mol_pairs_margin{ 0.0f, 0.0f };
 }
 
 /* Multiply 16 items by the 8 rows of row tile j and add `start`. */
@@ -173,21 +130,41 @@ static __device__ __forceinline__ void multiply(const uint32_t (&items)[GROUPS *
     mma_f16(sums, items[step], part.operands[step][j], step == 0 ? start : sums);
 }
 
-/* The lane's row of the tensor core's four matrices, for items 0 to 15 and step 0, in numbers from the buffer's begin:
+/* A lane's row of the tensor core's four matrices, for items 0 to 15 and step 0, in numbers from the buffer's begin:
  * items 0 to 7 and 8 to 15 by the first 8 numbers, then by the other 8. */
 template <int GROUPS> static __device__ __forceinline__ unsigned lane_place()
 {
   return place<GROUPS>(warp_lane() % 16, warp_lane() / 16);
 }
 
-/* Load a lane's operands of items 16 i to 16 i + 15. `lane_place` is the function's result. */
+/* Where a lane reads its operands of items 0 to 15 of a buffer, for each step: shared_address() of its rows. */
+template <int GROUPS> struct lane_rows {
+  uint32_t of_step[GROUPS * GROUP_STEPS];
+};
+
+/* lane_place: the function's result */
 template <int GROUPS>
-static __device__ __forceinline__ void load_items(const half_bits *buffer, unsigned i, unsigned lane_place,
-                                                  uint32_t (&items)[GROUPS * GROUP_STEPS][4])
+static __device__ __forceinline__ lane_rows<GROUPS> lane_rows_of(const half_bits *buffer, unsigned lane_place)
 {
+  uint32_t first = shared_address(buffer);
+  lane_rows<GROUPS> rows;
+
 #pragma unroll
   for (unsigned step = 0; step < GROUPS * GROUP_STEPS; step++) /* the permutation is an exclusive or */
-    load_matrices(items[step], buffer + i * (STEP_ITEMS * GROUPS * GROUP) + (lane_place ^ step * STEP_NUMBERS));
+    rows.of_step[step] = first + (lane_place ^ step * STEP_NUMBERS) * (uint32_t)sizeof(half_bits);
+  return rows;
+}
+
+/* Load a lane's operands of items 16 i to 16 i + 15. */
+template <int GROUPS>
+static __device__ __forceinline__ void load_items(const lane_rows<GROUPS> &rows, unsigned i,
+                                                  uint32_t (&items)[GROUPS * GROUP_STEPS][4])
+{
+  enum { APART = STEP_ITEMS * GROUPS * GROUP * sizeof(half_bits) };
+
+#pragma unroll
+  for (unsigned step = 0; step < GROUPS * GROUP_STEPS; step++)
+    load_matrices_at(items[step], rows.of_step[step] + i * APART);
 }
 
 #endif

@@ -153,24 +153,30 @@ static __device__ __forceinline__ void mma_f16(float d[4], const uint32_t a[4], 
 #endif
 }
 
-/* Load four 8 x 8 matrices of halves from shared memory. `row` is the lane's row, 16 bytes: rows 0 to 7 of matrix i are
- * those of lanes 8 i to 8 i + 7. In out[i] the lane gets the numbers [g][2t, 2t+1] of matrix i, as mma_f16() needs
- * them. */
-static __device__ __forceinline__ void load_matrices(uint32_t out[4], const half_bits *row)
+/* Load four 8 x 8 matrices of halves from shared memory. `row` is the lane's row, 16 bytes, by its shared_address():
+ * rows 0 to 7 of matrix i are those of lanes 8 i to 8 i + 7. In out[i] the lane gets the numbers [g][2t, 2t+1] of matrix
+ * i, as mma_f16() needs them. */
+static __device__ __forceinline__ void load_matrices_at(uint32_t out[4], uint32_t row)
 {
 #ifdef SLUICE_CUDA_MODEL
   const unsigned char(*all)[CUDA_MODEL_WARP_BYTES] = cuda_model_exchange(&row, sizeof row);
   for (unsigned i = 0; i < 4; i++) {
-    const half_bits *from;
+    uint32_t from;
     memcpy(&from, all[8 * i + threadIdx.x % WARP_LANES / 4], sizeof from);
-    memcpy(&out[i], from + threadIdx.x % 4 * 2, sizeof out[i]);
+    memcpy(&out[i], &shared_at<half_bits>(from) + threadIdx.x % 4 * 2, sizeof out[i]);
   }
 #else
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
-               : "r"((unsigned)__cvta_generic_to_shared(row))
+               : "r"(row)
                : "memory");
 #endif
+}
+
+/* The same by a pointer. */
+static __device__ __forceinline__ void load_matrices(uint32_t out[4], const half_bits *row)
+{
+  load_matrices_at(out, shared_address(row));
 }
 
 /* The special-function unit's exp2 and tanh. exp2 is within 2 ulp, tanh within a relative error of 2^-11 (PTX manual).

@@ -133,7 +133,9 @@ static size_t check_answers(uint32_t n_best)
 
 static size_t least_scratch(uint32_t n_best)
 {
-  struct search_batch batch = { .n = t.n_queries, .results = t.results, .n_slots = t.n_slots, .n_items = t.n_items };
+  struct search_batch batch = {
+    .worker = t.worker, .n = t.n_queries, .results = t.results, .n_slots = t.n_slots, .n_items = t.n_items
+  };
   struct funnel f = { .columns = &t.columns, .batch = &batch };
 
   return t.n_queries * (mol_pairs_cuda_query_bytes(&f, n_best) + t.n_slots * 8 + 64) + SCRATCH_TAIL;

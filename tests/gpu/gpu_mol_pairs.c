@@ -37,21 +37,24 @@ static float looseness(size_t row)
 static void check_maxima(const struct mol_pairs_input *input, size_t stride)
 {
   size_t n_all = (t.n_slots + 63) / 64, n_tiles = (n_all + stride - 1) / stride;
-  size_t n_rows = input->rows.n, n = n_rows * input->n_components * n_tiles;
+  size_t n_sets = 1 + dice_below(&t.dice, n_tiles), n_rows = input->rows.n, n = n_rows * input->n_components * n_sets;
   float *maxima, *found = on_host(n, sizeof *found);
 
   CHECK_OK(device_worker_array(t.worker, n, sizeof *maxima, &maxima));
-  CHECK_OK(mol_pairs_maxima(t.worker->stream, input, t.n_slots, stride, n_tiles, maxima));
+  CHECK_OK(mol_pairs_maxima(t.worker->stream, input, t.n_slots, stride, n_tiles, n_sets, maxima));
   CHECK_OK(device_copy_out(t.worker->stream, found, maxima, n * sizeof *found));
   CHECK_OK(device_wait(t.worker->stream));
   for (size_t i = 0; i < n; i++) {
-    size_t tile = i % n_tiles, list = i / n_tiles, row = list % n_rows, m = input->first_component + list / n_rows;
+    size_t set = i % n_sets, list = i / n_sets, row = list % n_rows, m = input->first_component + list / n_rows;
     float best = -INFINITY;
-    for (size_t slot = tile * stride * 64; slot < tile * stride * 64 + 64 && slot < t.n_slots; slot++)
-      best = t.present[slot] ? fmaxf(best, dot_at(row, m, slot)) : best;
-    CHECK(found[i] <= best, "list %zu, tile %zu: %.9g is above %.9g", list, tile, (double)found[i], (double)best);
-    CHECK(found[i] == best || found[i] >= best - looseness(row), "list %zu, tile %zu: %.9g is far from %.9g", list,
-          tile, (double)found[i], (double)best);
+    for (size_t slot = 0; slot < t.n_slots; slot++) {
+      size_t tile = slot / 64;
+      if (t.present[slot] && tile % stride == 0 && tile / stride % n_sets == set)
+        best = fmaxf(best, dot_at(row, m, slot));
+    }
+    CHECK(found[i] <= best, "list %zu, set %zu: %.9g is above %.9g", list, set, (double)found[i], (double)best);
+    CHECK(found[i] == best || found[i] >= best - looseness(row), "list %zu, set %zu: %.9g is far from %.9g", list, set,
+          (double)found[i], (double)best);
   }
   device_free_host(&found);
 }
@@ -211,7 +214,7 @@ static void check_infinities(void)
   upload();
   struct mol_pairs_input input = input_of();
   CHECK_OK(device_worker_array(t.worker, 36, sizeof *maxima, &maxima));
-  CHECK_OK(mol_pairs_maxima(t.worker->stream, &input, SLOTS, 1, 3, maxima));
+  CHECK_OK(mol_pairs_maxima(t.worker->stream, &input, SLOTS, 1, 3, 3, maxima));
   float *high = on_host(12, sizeof *high), *out = on_host(36, sizeof *out);
   uint32_t *counts = on_host(12, sizeof *counts);
   for (size_t i = 0; i < 12; i++)
