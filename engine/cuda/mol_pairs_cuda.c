@@ -93,7 +93,7 @@ size_t mol_pairs_cuda_query_bytes(const struct funnel *f, uint32_t n_best)
     max_excluded = most(max_excluded, f->batch->results[q].admit.n_excluded);
   return plan_lists(f, n_best + max_excluded).list_bytes + funnel_n_words(f->batch) * sizeof(uint32_t) +
          shape->n_query_components *
-             (mol_pairs_half_dim(shape->component_dim) * sizeof(uint16_t) + sizeof(struct mol_pairs_margin));
+             (mol_pairs_half_dim(shape->component_dim) * sizeof(uint16_t) + sizeof(float));
 }
 
 /* A query's N, with or without the number of items that it excludes. */

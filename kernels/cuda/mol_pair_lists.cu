@@ -89,13 +89,11 @@ static __device__ float dot(const float *f, const float *row, bool is_wanted, si
 /* The largest error of an estimate: step 7 of mol_pairs.h. */
 static __device__ float estimate_error(const struct mol_pairs_input &in, size_t row, float floor)
 {
-  float dim = (float)in.component_dim, slack = slack_of((in.component_dim + GROUP - 1) / GROUP + 1);
-  float largest = (0x1p-11f + sqrtf(dim) * 0x1p-25f) * (1.0f + 0x1p-9f);
+  float slack = slack_of(groups_of(in.component_dim));
 
   if (in.component_dim > MOL_PAIRS_DIM_MAX)
     return 0.0f;
-  float margin = fmaf(in.rows.margins[row].norm, largest, in.rows.margins[row].base);
-  return fmaf(4 * slack, margin + fabsf(floor), margin) * (1.0f + 0x1p-20f);
+  return fmaf(slack, fabsf(floor), in.rows.margins[row]) * (1 + 2 * slack);
 }
 
 /* A warp's room for 32 items. Before it, the block's shared memory has the row's numbers. */

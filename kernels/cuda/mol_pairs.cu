@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scans of mol_pairs.h on tensor cores.
  *
- * A block multiplies tiles of 64 items by its queries' rows, one item component at a time. Each warp keeps 32 rows in
- * registers as the tensor core's second operand, and multiplies them by 16 items of a tile at a time. The eight warps
- * form a grid of ROW_WARPS groups of rows by ITEM_WARPS tiles. The block prefetches items into a ring of buffers in
+ * A block multiplies tiles of 64 items by its queries' rows, one item component at a time. Each warp keeps ROW_TILES
+ * times 8 rows in registers as the tensor core's second operand, and multiplies them by 16 items of a tile at a time.
+ * The eight warps form a grid of ROW_WARPS groups of rows by ITEM_WARPS tiles. The block prefetches items into a ring of buffers in
  * shared memory while it computes (mol_pairs_walk.cuh).
  */
 #include "kernels/cuda/mol_pairs_append.cuh"
@@ -15,34 +15,32 @@ enum {
   COMPONENTS_MAX = 8 /* of one launch: their floors lie in shared memory */
 };
 
-/* Shared memory holds the ring and then, for each component, a block's floors or a number for each lane; and notes. */
-template <int GROUPS, int ROW_WARPS, bool IS_MAXIMA> static size_t block_bytes(size_t n_components, size_t n_notes)
+/* Shared memory holds the ring and then, for each component, a block's starts or a word for each lane; and notes. */
+template <int GROUPS, int ROW_TILES, int ROW_WARPS, bool IS_MAXIMA>
+static size_t block_bytes(size_t n_components, size_t n_notes)
 {
-  typedef scan_sizes<GROUPS, ROW_WARPS> S;
+  typedef scan_sizes<GROUPS, ROW_TILES, ROW_WARPS> S;
   size_t each = IS_MAXIMA ? (size_t)THREADS : (size_t)S::BLOCK_ROWS;
 
-  return STAGES * S::STAGE * sizeof(half_bits) + n_components * each * sizeof(float) +
-         WARPS * n_notes * sizeof(struct note);
+  return STAGES * S::STAGE * sizeof(half_bits) + (n_components + 1) * each * sizeof(uint32_t) +
+         WARPS * n_notes * sizeof(sums_note<ROW_TILES>);
 }
 
 /* Notes of a warp that there is room for. */
-template <int GROUPS, int ROW_WARPS> static size_t most_notes(size_t n_components)
+template <int GROUPS, int ROW_TILES, int ROW_WARPS> static size_t most_notes(size_t n_components)
 {
-  size_t others = block_bytes<GROUPS, ROW_WARPS, false>(n_components, 0), all = device_shared_bytes(SIZE_MAX);
-  size_t room = all < others ? 0 : (all - others) / (WARPS * sizeof(struct note));
+  size_t others = block_bytes<GROUPS, ROW_TILES, ROW_WARPS, false>(n_components, 0);
+  size_t all = device_shared_bytes(SIZE_MAX);
+  size_t room = all < others ? 0 : (all - others) / (WARPS * sizeof(sums_note<ROW_TILES>));
 
   return room > NOTES_MAX ? (size_t)NOTES_MAX : room > WARP_LANES ? room : (size_t)WARP_LANES;
 }
 
-/* Fill the ring with zeros, and load the warp's rows. */
-template <int GROUPS, class S>
-static __device__ __forceinline__ void begin_block(const struct mol_pairs_input &in, uint32_t first_row,
-                                                   half_bits *ring, struct row_part<GROUPS> &part)
+/* Fill the ring with zeros. */
+template <class S> static __device__ __forceinline__ void clear_ring(half_bits *ring)
 {
   for (unsigned i = threadIdx.x * PIECE; i < STAGES * S::STAGE; i += THREADS * PIECE)
     *reinterpret_cast<uint4 *>(ring + i) = uint4{ 0, 0, 0, 0 };
-  load_rows<GROUPS>(in.rows, first_row, part);
-  __syncthreads();
 }
 
 /* What a warp reads of tile `mine` of a step. */
@@ -65,7 +63,7 @@ static __device__ __forceinline__ void begin_tile(const struct mol_pairs_input &
   work.first_slot = work.tile_index * range.stride * TILE;
   if (!S::READS_AHEAD)
     reads = read_work(in, range, at, mine);
-  work.tile = tile_of(reads);
+  work.tile = tile_of(reads, largest_residual(in.component_dim));
   if (S::READS_AHEAD) {
     struct cursor next = at;
     next_tiles<S>(next, range);
@@ -74,55 +72,46 @@ static __device__ __forceinline__ void begin_tile(const struct mol_pairs_input &
 }
 
 /* May one of the warp's rows admit an item of its tile? */
-static __device__ __forceinline__ bool has_admitted(const struct mol_pairs_input &in, const struct work &work,
-                                                    uint32_t n_rows)
+template <class S>
+static __device__ __forceinline__ bool has_admitted(const struct mol_pairs_input &in, const struct work &work)
 {
-  return is_tile_admitted(in.rows.admitted, work.first_row, least(ROWS, n_rows - work.first_row), work.first_slot);
-}
+  uint32_t end = least(work.first_row + S::WARP_ROWS, (uint32_t)in.rows.n);
+  bool is_any = false;
 
-/* Raise a lane's maximum of a component, and write it after the set's last tile. */
-static __device__ __forceinline__ void raise_maximum(const struct scan_range &range, const struct work &work,
-                                                     uint32_t component, uint32_t n_rows, float of_tile, float *held,
-                                                     float *maxima)
-{
-  uint32_t row = work.first_row + row_of_maximum();
-  float maximum = work.tile_index == work.set ? of_tile : fmaxf(*held, of_tile);
-
-  if (work.tile_index + range.n_sets < range.n_tiles)
-    *held = maximum;
-  else if (row < n_rows)
-    maxima[(size_t)(component * n_rows + row) * range.n_sets + work.set] = maximum;
+  for (uint32_t row = work.first_row; row < end && !is_any; row += WARP_LANES)
+    is_any = is_tile_admitted(in.rows.admitted, row, least(WARP_LANES, end - row), work.first_slot);
+  return is_any;
 }
 
 /* Scan every tile of the range for the block's rows. Writes `maxima` if IS_MAXIMA, else appends to `lists`. */
-template <int GROUPS, int ROW_WARPS, bool IS_MAXIMA>
+template <int GROUPS, int ROW_TILES, int ROW_WARPS, bool IS_MAXIMA>
 static __global__ void __launch_bounds__(THREADS, GROUPS <= 2 ? 2 : 1)
     scan(struct mol_pairs_input in, struct scan_range range, const float *floors, float *maxima,
          struct device_lists lists, uint32_t n_notes)
 {
   begin_kernel();
-  typedef scan_sizes<GROUPS, ROW_WARPS> S;
-  half_bits *ring = shared_memory<half_bits>(); /* [STAGES][S::STAGE] */
-  float *of_components = reinterpret_cast<float *>(ring + STAGES * S::STAGE);
-  uint32_t warp = threadIdx.x / WARP_LANES, mine = warp % S::ITEM_WARPS, n_rows = (uint32_t)in.rows.n;
-  uint32_t n_components = (uint32_t)in.n_components;
+  typedef scan_sizes<GROUPS, ROW_TILES, ROW_WARPS> S;
+  half_bits *ring = shared_memory<half_bits>();                                   /* [STAGES][S::STAGE] */
+  uint32_t *of_components = reinterpret_cast<uint32_t *>(ring + STAGES * S::STAGE); /* starts, or maxima so far */
+  uint32_t warp = threadIdx.x / WARP_LANES, mine = warp % S::ITEM_WARPS, n_components = (uint32_t)in.n_components;
   struct row_starts starts = { of_components, blockIdx.y * S::BLOCK_ROWS, S::BLOCK_ROWS };
-  struct notes notes = { reinterpret_cast<struct note *>(of_components + n_components * S::BLOCK_ROWS) + warp * n_notes,
-                         n_notes, 0 };
+  uint32_t *behind = of_components + (n_components + 1) * S::BLOCK_ROWS;
+  warp_notes<ROW_TILES> notes = { reinterpret_cast<sums_note<ROW_TILES> *>(behind) + warp * n_notes, n_notes, 0 };
   struct cursor at = { blockIdx.x * S::ITEM_WARPS, blockIdx.x * S::ITEM_WARPS, 0 };
-  struct row_part<GROUPS> part;
+  row_part<GROUPS, ROW_TILES> part;
   struct work work;
 
-  work.first_row = starts.first_row + warp / S::ITEM_WARPS * ROWS;
+  work.first_row = starts.first_row + warp / S::ITEM_WARPS * S::WARP_ROWS;
+  clear_ring<S>(ring);
   if (!IS_MAXIMA)
-    make_starts(in, floors, 2 * slack_of(GROUPS), starts, of_components);
-  begin_block<GROUPS, S>(in, work.first_row, ring, part);
+    make_starts<ROW_TILES>(in, floors, slack_of(GROUPS), starts, of_components);
+  load_rows(in.rows, work.first_row, part);
+  __syncthreads();
   load_step<S>(in, range, at, ring);
-  const struct row_norms norms = load_norms(in.rows, work.first_row);                                 /* to append */
-  const struct mol_pairs_margin margin = margin_of(in.rows, (size_t)work.first_row + row_of_maximum()); /* maxima */
 
   const unsigned lane_place = in_register(::lane_place<GROUPS>());
-  const float *my_starts = of_components + work.first_row - starts.first_row + 2 * (warp_lane() % 4); /* to append */
+  const uint32_t *my_starts =
+      of_components + start_place<ROW_TILES>(work.first_row - starts.first_row + 2 * (warp_lane() % 4));
   struct tile_reads reads = read_work(in, range, at, mine);
   for (uint32_t stage = 0; at.first_set < range.n_sets; stage = 1 - stage) {
     copy_async_wait<0>();
@@ -132,25 +121,25 @@ static __global__ void __launch_bounds__(THREADS, GROUPS <= 2 ? 2 : 1)
     load_step<S>(in, range, next, ring + (1 - stage) * S::STAGE);
     if (at.component == 0)
       begin_tile<S>(in, range, at, mine, work, reads);
-    if (mine < tiles_of<S>(at, range) && work.first_row < n_rows && (IS_MAXIMA || has_admitted(in, work, n_rows))) {
+    if (mine < tiles_of<S>(at, range) && work.first_row < in.rows.n && (IS_MAXIMA || has_admitted<S>(in, work))) {
       const half_bits *buffer = ring + stage * S::STAGE + mine * S::BUFFER;
       uint32_t end = least(at.component + S::TOGETHER, n_components);
 #pragma unroll 1
       for (uint32_t c = at.component; c < end; c++) {
         lane_rows<GROUPS> lane_rows = lane_rows_of<GROUPS>(buffer, lane_place);
         if (IS_MAXIMA)
-          raise_maximum(range, work, c, n_rows, tile_maximum<GROUPS>(lane_rows, work, in.rows, part, margin),
-                        of_components + c * THREADS + threadIdx.x, maxima);
+          raise_maxima<ROW_TILES>(range, work, in.rows, c, tile_maxima(lane_rows, work, in.rows, part),
+                                  of_components + c * THREADS + threadIdx.x, maxima);
         else
-          append_items<GROUPS>(in, range, lane_rows, work, c, part, norms, my_starts + c * S::BLOCK_ROWS, starts, notes,
-                               lists);
+          append_items(in, lane_rows, work, c, part, my_starts + (work.tile.is_known ? c : n_components) * S::BLOCK_ROWS,
+                       starts, notes, lists);
         buffer += S::APART;
       }
     }
     at = next;
   }
   if (!IS_MAXIMA)
-    append_notes(in, range, starts, notes, lists);
+    append_notes(in, starts, notes, lists);
 }
 
 /* The same for long components: the exact dot products are both bounds. One warp per set and list. */
@@ -192,29 +181,24 @@ static __global__ void __launch_bounds__(THREADS)
   }
 }
 
-template <int GROUPS, int ROW_WARPS, bool IS_MAXIMA>
+template <int GROUPS, int ROW_TILES, int ROW_WARPS, bool IS_MAXIMA>
 static err_code_t run_with(struct device_stream *stream, const struct mol_pairs_input *in, struct scan_range range,
                            const float *floors, float *maxima, const struct device_lists *lists)
 {
-  unsigned n_row_blocks = blocks_for(in->rows.n, ROW_WARPS * ROWS),
-           n_set_blocks = blocks_for(range.n_sets, WARPS / ROW_WARPS);
+  typedef scan_sizes<GROUPS, ROW_TILES, ROW_WARPS> S;
+  unsigned n_row_blocks = blocks_for(in->rows.n, S::BLOCK_ROWS), n_set_blocks = blocks_for(range.n_sets, S::ITEM_WARPS);
   unsigned most = 2 * in->n_blocks / n_row_blocks;
-  size_t n_notes = IS_MAXIMA ? 0 : most_notes<GROUPS, ROW_WARPS>(in->n_components);
+  size_t n_notes = IS_MAXIMA ? 0 : most_notes<GROUPS, ROW_TILES, ROW_WARPS>(in->n_components);
 
   return launch(stream, dim3(least(n_set_blocks, most ? most : 1), n_row_blocks), THREADS,
-                block_bytes<GROUPS, ROW_WARPS, IS_MAXIMA>(in->n_components, n_notes),
-                scan<GROUPS, ROW_WARPS, IS_MAXIMA>, *in, range, floors, maxima, *lists, (uint32_t)n_notes);
+                block_bytes<GROUPS, ROW_TILES, ROW_WARPS, IS_MAXIMA>(in->n_components, n_notes),
+                scan<GROUPS, ROW_TILES, ROW_WARPS, IS_MAXIMA>, *in, range, floors, maxima, *lists, (uint32_t)n_notes);
 }
 
-template <int GROUPS, bool IS_MAXIMA>
-static err_code_t run_rows(struct device_stream *stream, const struct mol_pairs_input *in, struct scan_range range,
-                           const float *floors, float *maxima, const struct device_lists *lists)
+/* Can few of a block's warps hold the rows, so that the others take other tiles? */
+static bool are_few(size_t n_rows, size_t dim)
 {
-  const int few = GROUPS <= 2 ? 2 : 4; /* keeps the ring within 64 KiB */
-
-  if (in->rows.n <= (size_t)few * ROWS)
-    return run_with<GROUPS, few, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
-  return run_with<GROUPS, 8, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
+  return n_rows <= (dim <= 2 * GROUP ? 64 : 128);
 }
 
 template <bool IS_MAXIMA>
@@ -222,15 +206,23 @@ static err_code_t run_components(struct device_stream *stream, const struct mol_
                                  struct scan_range range, const float *floors, float *maxima,
                                  const struct device_lists *lists)
 {
-  if (in->component_dim <= GROUP)
-    return run_rows<1, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
-  if (in->component_dim <= 2 * GROUP)
-    return run_rows<2, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
-  if (in->component_dim <= MOL_PAIRS_DIM_MAX)
-    return run_rows<4, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
-  unsigned n_blocks = blocks_for(in->rows.n * in->n_components * range.n_sets, WARPS);
-  return launch(stream, least(n_blocks, 8 * in->n_blocks), THREADS, 0, scan_long<IS_MAXIMA>, *in, range, floors, maxima,
-                *lists);
+  bool is_few = are_few(in->rows.n, in->component_dim);
+
+  switch (in->component_dim > MOL_PAIRS_DIM_MAX ? 0 : groups_of(in->component_dim)) {
+  case 1:
+    return is_few ? run_with<1, 4, 2, IS_MAXIMA>(stream, in, range, floors, maxima, lists)
+                  : run_with<1, 8, 4, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
+  case 2:
+    return is_few ? run_with<2, 4, 2, IS_MAXIMA>(stream, in, range, floors, maxima, lists)
+                  : run_with<2, 4, 8, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
+  case 4:
+    return is_few ? run_with<4, 4, 4, IS_MAXIMA>(stream, in, range, floors, maxima, lists)
+                  : run_with<4, 4, 8, IS_MAXIMA>(stream, in, range, floors, maxima, lists);
+  default:
+    unsigned n_blocks = blocks_for(in->rows.n * in->n_components * range.n_sets, WARPS);
+    return launch(stream, least(n_blocks, 8 * in->n_blocks), THREADS, 0, scan_long<IS_MAXIMA>, *in, range, floors,
+                  maxima, *lists);
+  }
 }
 
 template <bool IS_MAXIMA>
@@ -260,6 +252,14 @@ static err_code_t run(struct device_stream *stream, const struct mol_pairs_input
 static uint32_t halves_of(const struct mol_pairs_input *in)
 {
   return (uint32_t)mol_halves_stride(in->n_item_components * in->component_dim, 8);
+}
+
+size_t mol_pairs_sets_at_a_time(size_t n_rows, size_t dim, unsigned n_blocks)
+{
+  bool is_few = are_few(n_rows, dim);
+  size_t n_tiles = dim <= GROUP ? (is_few ? 4 : 2) : !is_few ? 1 : dim <= 2 * GROUP ? 4 : 2; /* ITEM_WARPS */
+
+  return 2 * n_blocks * n_tiles;
 }
 
 err_code_t mol_pairs_maxima(struct device_stream *stream, const struct mol_pairs_input *input, size_t n_slots,

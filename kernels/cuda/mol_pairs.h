@@ -6,31 +6,29 @@
  * (m - first_component) * n_rows + row. The exact dot product is the processor's: the fused sum of f_k g_k in f32,
  * with k ascending.
  *
- * The bounds. f' and g' are the rounded vectors, and r >= |g - g'| is the largest residual of the present items of a
- * tile of 64. |g| is at most G = 1 + (d + 8) 2^-23. u = 2^-24. A product takes s steps of the tensor core.
+ * The bounds. f' and g' are the rounded vectors. |g| is at most G = 1 + (d + 8) 2^-23, and |g - g'| of a normalised
+ * item at most R = (2^-11 + sqrt(d) 2^-25) (1 + 2^-9), because a half has 11 bits or a unit of 2^-24. u = 2^-24. A
+ * product takes s steps of the tensor core.
  *
- * 1. |<f, g> - <f', g'>| <= |f - f'| |g| + |f'| |g - g'| <= |f - f'| G + |f'| r (Cauchy-Schwarz).
+ * 1. |<f, g> - <f', g'>| <= |f - f'| |g| + |f'| |g - g'| <= |f - f'| G + |f'| R (Cauchy-Schwarz).
  * 2. The exact dot product, a sum of d fused steps, is off by at most d u / (1 - d u) sum |f_k g_k| <= 2 d u |f| G.
- * 3. Products of halves are exact in f32. Let P = sum |f'_k g'_k| <= |f'| (G + r), and let the accumulator start from
- *    c. Each step is off by at most e = MMA_ERROR times the magnitudes that it adds, and these are at most
- *    (|c| + P) (1 + s e). A sequential sum of 16 products in f32, off by 2^-20, is covered too. Subnormal halves lose
- *    at most l = s MMA_LOST (2 + |f'|) more, because |g'| < 2.
- * 4. Let S = (s + 1) e. A row's numbers, rounded up, are
- *      norm = |f'| (1 + S) (1 + 2 S),  base = (|f - f'| G + 2 d u |f| G + S |f'| G + l) (1 + 2 S)
- *    Then margin = norm r + base covers 1, 2 and 3 for c = 0 and leaves e P to spare. That is more than the rounding
- *    errors of the margin itself and of subtracting it from the dot product.
- * 5. The test against a floor starts from c = norm r + (base + (2 S |floor| - floor)), summed in this order. The error
- *    s e |c| of step 3 and the roundings of c are below 2 S |floor| + (1 - 1 / (1 + 2 S)) margin. So the sum ends above
- *    0 wherever the exact dot product reaches the floor; l keeps it from being 0. The sign of the accumulator is the
- *    test.
- * 6. A row with a number beyond half's range counts as zeros with an infinite margin. It has no floor, and every item
- *    passes. If an item's residual is not finite, its whole tile passes. An item with a component that is not finite
- *    must have such a residual.
+ * 3. Let P = sum |f'_k g'_k| <= |f'| (G + R), and let the sum, a half, start from c. Each step is off by at most
+ *    e = MMA_HALF_ERROR times the magnitudes that it adds, and these are at most (|c| + P) (1 + s e). Subnormal halves
+ *    lose at most MMA_HALF_LOST + MMA_LOST (2 + |f'|) more in each step, because |g'| < 2; let l be s + 1 times that.
+ * 4. Let S = (s + 1) e. A row's margin, rounded up, is
+ *      (|f'| (1 + S) R + |f - f'| G + 2 d u |f| G + S |f'| G + l) (1 + 2 S)
+ *    It covers 1, 2 and 3 for c = 0 and leaves e P to spare. That is more than the rounding errors of the margin itself
+ *    and of subtracting it from the dot product.
+ * 5. The test against a floor starts from c = margin + (S (1 + 2 S) |floor| - floor), rounded to a half. Both that
+ *    rounding and the error s e |c| (1 + s e) of step 3 are below (s + 1/2 + s^2 e) e |c| < 0.96 S |c|, which is below
+ *    S (1 + 2 S) |floor| + (1 - 1 / (1 + 2 S)) margin, because S < 2^-6. So the sum ends above 0 wherever the exact dot
+ *    product reaches the floor; l keeps it from being 0. Its sign is the test.
+ * 6. A row of norm 1024 or more counts as zeros with an infinite margin: the sums of others fit in halves. It has no
+ *    floor, and every item passes. If an item's residual is above R or not a number, its whole tile passes. An item
+ * with a component that is not finite must have such a residual.
  *
  * 7. An estimate is the sum that is tested, less what it started from. It is off by at most
- *    (1 + 4 S) (norm R + base) + 4 S |floor|: step 3's s e |c| and the roundings are below 2 S (margin + |floor|). R is
- *    the largest residual that a normalised item can have, (2^-11 + sqrt(d) 2^-25) G (1 + 2^-10), because a half has 11
- *    bits or a unit of 2^-24. Items of other tiles have no estimate.
+ *    (1 + 2 S) (margin + S |floor|): by 4, and by step 3's error for c. Items of tiles that pass whole have none.
  *
  * This does not apply to components of more than MOL_PAIRS_DIM_MAX numbers: there the exact dot product is both bounds.
  */
@@ -48,18 +46,13 @@ extern "C" {
 
 enum { MOL_PAIRS_DIM_MAX = 128, MOL_PAIRS_GROUP = 32 };
 
-/* A row's margin for residual r is norm * r + base. */
-struct mol_pairs_margin {
-  float norm, base;
-};
-
 /* Rows of queries, in device memory. */
 struct mol_pairs_rows {
   size_t n;
-  const float *vectors;             /* [n][d] */
-  uint16_t *halves;                 /* [n][mol_pairs_half_dim(d)] */
-  struct mol_pairs_margin *margins; /* [n] */
-  struct admitted_words admitted;   /* of each row: of the query that it belongs to */
+  const float *vectors;           /* [n][d] */
+  uint16_t *halves;               /* [n][mol_pairs_half_dim(d)] */
+  float *margins;                 /* [n] */
+  struct admitted_words admitted; /* of each row: of the query that it belongs to */
 };
 
 /* Numbers per row of mol_pairs_rows.halves: d rounded up to a multiple of MOL_PAIRS_GROUP, or 128 if d > 64. */
@@ -83,6 +76,10 @@ err_t mol_pairs_prepare(struct device_stream *stream, const struct mol_pairs_row
  * item of the set that the list's row admits; -inf if there is none. */
 err_t mol_pairs_maxima(struct device_stream *stream, const struct mol_pairs_input *input, size_t n_slots, size_t stride,
                        size_t n_tiles, size_t n_sets, float *maxima);
+
+/* How many sets mol_pairs_maxima() works on at a time, with so many rows of dim numbers. A multiple of that many sets
+ * keeps the device busy. */
+size_t mol_pairs_sets_at_a_time(size_t n_rows, size_t dim, unsigned n_blocks);
 
 /* Append to each list the items below n_slots that its row admits and whose upper bound reaches floors[list]. Their
  * scores in the list are estimates of the dot products (step 7), or NaN. */

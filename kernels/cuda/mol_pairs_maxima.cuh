@@ -4,96 +4,113 @@
 #define KERNELS_CUDA_MOL_PAIRS_MAXIMA_CUH
 
 #include "kernels/cuda/admitted.cuh"
-#include "kernels/cuda/mol_pairs_tile.cuh"
+#include "kernels/cuda/mol_pairs_walk.cuh"
+
+#define NO_MAXIMA 0xfc00fc00u /* two halves, -inf */
 
 /* Set a lane's sums of row tile j and items 16 i to 16 i + 15 to -inf where the row does not admit the item. */
 static __device__ void drop_others(const struct mol_pairs_rows &rows, const struct work &work, unsigned i, int j,
-                                   float sums[4])
+                                   uint32_t sums[2])
 {
   unsigned g = warp_lane() / 4, t = warp_lane() % 4;
 
   for (unsigned k = 0; k < 4; k++) {
-    uint32_t row = work.first_row + 8 * j + 2 * t + k % 2;
+    uint32_t row = work.first_row + TILE_ROWS * j + 2 * t + k % 2, half = 0xffffu << k % 2 * 16;
     if (row < rows.n && !is_admitted(rows.admitted, row, work.first_slot + STEP_ITEMS * i + g + k / 2 * 8))
-      sums[k] = -INFINITY;
+      sums[k / 2] = (sums[k / 2] & ~half) | (NO_MAXIMA & half);
   }
 }
 
-/* Raise best[j] to the largest sums of a tile's items with the lane's row 8 (j / 2) + 2 t + j % 2, t = lane % 4.
+/* Raise best[j] to the largest sums of a tile's items with the lane's rows 8 j + 2 t and 8 j + 2 t + 1, t = lane % 4.
  * IS_WHOLE: every row admits all 64 items, and all are present. */
-template <int GROUPS, bool IS_WHOLE>
+template <bool IS_WHOLE, int GROUPS, int ROW_TILES>
 static __device__ __forceinline__ void raise_best(const lane_rows<GROUPS> &lane_rows, const struct work &work,
                                                   const struct mol_pairs_rows &rows,
-                                                  const struct row_part<GROUPS> &part, float (&best)[2 * ROW_TILES])
+                                                  const row_part<GROUPS, ROW_TILES> &part, uint32_t (&best)[ROW_TILES])
 {
   unsigned g = warp_lane() / 4;
 
-#pragma unroll(!IS_WHOLE ? 1 : GROUPS == 1 ? TILE / STEP_ITEMS : 2)
+#pragma unroll(IS_WHOLE && ROW_TILES < 8 ? 2 : 1)
   for (unsigned i = 0; i < TILE / STEP_ITEMS; i++) {
     uint32_t items[GROUPS * GROUP_STEPS][4];
-    float of_low = IS_WHOLE || is_present(work.tile, STEP_ITEMS * i + g) ? 0.0f : -INFINITY;
-    float of_high = IS_WHOLE || is_present(work.tile, STEP_ITEMS * i + g + 8) ? 0.0f : -INFINITY;
-    float start[4] = { of_low, of_low, of_high, of_high };
+    uint32_t start[2] = { IS_WHOLE || is_present(work.tile, STEP_ITEMS * i + g) ? 0 : NO_MAXIMA,
+                          IS_WHOLE || is_present(work.tile, STEP_ITEMS * i + g + 8) ? 0 : NO_MAXIMA };
     load_items<GROUPS>(lane_rows, i, items);
 #pragma unroll
     for (int j = 0; j < ROW_TILES; j++) {
-      float sums[4];
-      multiply<GROUPS>(items, part, j, start, sums);
+      uint32_t sums[2];
+      multiply(items, part, j, start, sums);
       if (!IS_WHOLE && rows.admitted.of)
         drop_others(rows, work, i, j, sums);
-      best[2 * j] = fmaxf(best[2 * j], fmaxf(sums[0], sums[2]));
-      best[2 * j + 1] = fmaxf(best[2 * j + 1], fmaxf(sums[1], sums[3]));
+      best[j] = half_pair_larger(best[j], half_pair_larger(sums[0], sums[1]));
     }
   }
 }
 
-/* Return the largest x[j] of the lanes with the same lane % 4, where j has bits 2 to 4 of the lane's number as its
- * highest to lowest bits. */
-static __device__ __forceinline__ float spread_maxima(const float (&x)[2 * ROW_TILES])
+/* The row tile whose maxima spread_maxima() gives a lane. */
+template <int ROW_TILES> static __device__ __forceinline__ unsigned tile_of_maxima()
 {
-  float left[ROW_TILES];
+  unsigned lane = warp_lane(), tile = 0;
 
-  static_assert(ROW_TILES == 4, "three halvings");
 #pragma unroll
-  for (int j = 0; j < 4; j++) {
-    bool is_high = warp_lane() & 4;
-    left[j] = fmaxf(is_high ? x[j + 4] : x[j], __shfl_xor_sync(WARP_ALL, is_high ? x[j] : x[j + 4], 4));
-  }
-#pragma unroll
-  for (int j = 0; j < 2; j++) {
-    bool is_high = warp_lane() & 8;
-    left[j] = fmaxf(is_high ? left[j + 2] : left[j], __shfl_xor_sync(WARP_ALL, is_high ? left[j] : left[j + 2], 8));
-  }
-  bool is_high = warp_lane() & 16;
-  return fmaxf(is_high ? left[1] : left[0], __shfl_xor_sync(WARP_ALL, is_high ? left[0] : left[1], 16));
+  for (unsigned n = ROW_TILES / 2, bit = 4; n > 0; n /= 2, bit *= 2)
+    tile += lane & bit ? n : 0;
+  return tile;
 }
 
-/* The row of a warp whose maximum spread_maxima() gives a lane. */
-static __device__ __forceinline__ uint32_t row_of_maximum()
+/* Return the largest halves of x[tile_of_maxima()] of the lanes with the same lane % 4. */
+template <int ROW_TILES> static __device__ __forceinline__ uint32_t spread_maxima(uint32_t (&x)[ROW_TILES])
 {
-  unsigned lane = warp_lane(), j = (lane & 4) | (lane >> 2 & 2) | lane >> 4;
-
-  return 8 * (j / 2) + 2 * (lane % 4) + j % 2;
+#pragma unroll
+  for (int bit = 4, n = ROW_TILES / 2; bit < WARP_LANES; bit *= 2, n /= 2) {
+    bool is_high = warp_lane() & bit;
+    if (n == 0)
+      x[0] = half_pair_larger(x[0], __shfl_xor_sync(WARP_ALL, x[0], bit));
+#pragma unroll
+    for (int j = 0; j < n; j++)
+      x[j] = half_pair_larger(is_high ? x[j + n] : x[j], __shfl_xor_sync(WARP_ALL, is_high ? x[j] : x[j + n], bit));
+  }
+  return x[0];
 }
 
-/* The largest lower bound of a tile's items with row row_of_maximum(), whose margin is given. */
-template <int GROUPS>
-static __device__ __forceinline__ float tile_maximum(const lane_rows<GROUPS> &lane_rows, const struct work &work,
-                                                     const struct mol_pairs_rows &rows,
-                                                     const struct row_part<GROUPS> &part,
-                                                     const struct mol_pairs_margin &margin)
+/* The largest sums of a tile's items with rows 8 j + 2 t and 8 j + 2 t + 1, where j is tile_of_maxima(). */
+template <int GROUPS, int ROW_TILES>
+static __device__ __forceinline__ uint32_t tile_maxima(const lane_rows<GROUPS> &lane_rows, const struct work &work,
+                                                       const struct mol_pairs_rows &rows,
+                                                       const row_part<GROUPS, ROW_TILES> &part)
 {
-  float best[2 * ROW_TILES];
+  uint32_t best[ROW_TILES];
 
 #pragma unroll
-  for (int i = 0; i < 2 * ROW_TILES; i++)
-    best[i] = -INFINITY;
+  for (int j = 0; j < ROW_TILES; j++)
+    best[j] = NO_MAXIMA;
   if (work.tile.present == ~UINT64_C(0) && !rows.admitted.of)
-    raise_best<GROUPS, true>(lane_rows, work, rows, part, best);
+    raise_best<true>(lane_rows, work, rows, part, best);
   else
-    raise_best<GROUPS, false>(lane_rows, work, rows, part, best);
-  float bound = spread_maxima(best) - fmaf(margin.norm, work.tile.residual, margin.base);
-  return work.tile.residual < INFINITY ? bound : -INFINITY;
+    raise_best<false>(lane_rows, work, rows, part, best);
+  uint32_t maxima = spread_maxima(best);
+  return work.tile.is_known ? maxima : NO_MAXIMA;
+}
+
+/* Raise a lane's maxima of a component, and write the lower bounds after the set's last tile. */
+template <int ROW_TILES>
+static __device__ __forceinline__ void raise_maxima(const struct scan_range &range, const struct work &work,
+                                                    const struct mol_pairs_rows &rows, uint32_t component,
+                                                    uint32_t of_tile, uint32_t *held, float *maxima)
+{
+  uint32_t all = work.tile_index == work.set ? of_tile : half_pair_larger(*held, of_tile);
+
+  if (work.tile_index + range.n_sets < range.n_tiles) {
+    *held = all;
+    return;
+  }
+#pragma unroll
+  for (unsigned i = 0; i < 2; i++) {
+    size_t row = work.first_row + TILE_ROWS * tile_of_maxima<ROW_TILES>() + 2 * (warp_lane() % 4) + i;
+    if (row < rows.n)
+      maxima[(component * rows.n + row) * range.n_sets + work.set] =
+          float_of((half_bits)(all >> 16 * i)) - rows.margins[row];
+  }
 }
 
 #endif

@@ -4,6 +4,8 @@
 
 enum { THREADS = 128, WARPS = THREADS / WARP_LANES, EACH = MOL_PAIRS_DIM_MAX / WARP_LANES };
 
+static const double NORM_MAX = 1024; /* sums of larger rows might not fit in halves */
+
 static __device__ float round_up(double x)
 {
   return (float)(x * (1 + 0x1p-22));
@@ -17,15 +19,15 @@ static __device__ double warp_sum(double x)
 }
 
 /* square: |f|^2, rounded_square: |f'|^2, residual_square: |f - f'|^2 of the proof */
-static __device__ struct mol_pairs_margin margin_of(double square, double rounded_square, double residual_square,
-                                                    size_t dim, size_t half_dim)
+static __device__ float margin_of(double square, double rounded_square, double residual_square, size_t dim,
+                                  size_t half_dim)
 {
   double largest = 1 + (double)(dim + 8) * 0x1p-23, slack = (double)slack_of(half_dim / GROUP);
-  double lost = (double)(half_dim / STEP_NUMBERS) * (double)MMA_LOST * (2 + sqrt(rounded_square));
+  double lost = (double)MMA_LOST * (2 + sqrt(rounded_square)) + (double)MMA_HALF_LOST;
+  double norm = sqrt(rounded_square) * (1 + slack), n_steps = (double)(half_dim / STEP_NUMBERS + 1);
   double base = sqrt(residual_square) + 2 * (double)dim * 0x1p-24 * sqrt(square) + slack * sqrt(rounded_square);
 
-  return { round_up(sqrt(rounded_square) * (1 + slack) * (1 + 2 * slack)),
-           round_up((base * largest + lost) * (1 + 2 * slack)) };
+  return round_up((norm * (double)largest_residual(dim) + base * largest + n_steps * lost) * (1 + 2 * slack));
 }
 
 /* One warp per row. */
@@ -51,21 +53,20 @@ static __global__ void __launch_bounds__(THREADS) prepare(struct mol_pairs_rows 
   square = warp_sum(square);
   rounded_square = warp_sum(rounded_square);
   residual_square = warp_sum(residual_square);
-  bool is_finite = rounded_square < INFINITY && residual_square < INFINITY; /* false for NaN */
+  bool is_bounded = rounded_square < NORM_MAX * NORM_MAX && residual_square < INFINITY; /* false for NaN */
 #pragma unroll
   for (unsigned i = 0; i < EACH; i++) {
     size_t k = i * WARP_LANES + warp_lane();
     if (k < half_dim)
-      rows.halves[row * half_dim + k] = is_finite ? halves[i] : (half_bits)0;
+      rows.halves[row * half_dim + k] = is_bounded ? halves[i] : (half_bits)0;
   }
   if (warp_lane() == 0)
-    rows.margins[row] = is_finite ? margin_of(square, rounded_square, residual_square, dim, half_dim)
-                                  : mol_pairs_margin{ 0.0f, INFINITY };
+    rows.margins[row] = is_bounded ? margin_of(square, rounded_square, residual_square, dim, half_dim) : INFINITY;
 }
 
 size_t mol_pairs_half_dim(size_t dim)
 {
-  return dim <= 2 * GROUP ? (dim + GROUP - 1) / GROUP * GROUP : (size_t)MOL_PAIRS_DIM_MAX;
+  return groups_of(dim) * GROUP;
 }
 
 err_code_t mol_pairs_prepare(struct device_stream *stream, const struct mol_pairs_rows *rows, size_t dim)

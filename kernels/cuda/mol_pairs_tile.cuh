@@ -13,8 +13,7 @@
 enum {
   TILE = 64,
   STEP_ITEMS = 16, /* items per tensor-core product */
-  ROWS = 32,       /* rows per warp */
-  ROW_TILES = ROWS / 8,
+  TILE_ROWS = 8,   /* rows per product: a row tile */
   STEP_NUMBERS = 16, /* numbers per tensor-core product */
   GROUP = MOL_PAIRS_GROUP,
   PIECE = 8, /* numbers of 16 bytes */
@@ -22,16 +21,28 @@ enum {
   GROUP_STEPS = GROUP / STEP_NUMBERS,
 };
 
+/* Groups of a row with so many numbers. */
+static inline __host__ __device__ size_t groups_of(size_t dim)
+{
+  return dim <= 2 * GROUP ? (dim + GROUP - 1) / GROUP : MOL_PAIRS_DIM_MAX / GROUP;
+}
+
 /* S of mol_pairs.h's proof, for rows of n_groups groups of 32 numbers. A group takes two steps. */
 static __device__ __forceinline__ float slack_of(size_t n_groups)
 {
-  return (float)(2 * n_groups + 1) * MMA_ERROR;
+  return (float)(2 * n_groups + 1) * MMA_HALF_ERROR;
 }
 
-/* A tile's present items, one bit each, and their largest residual; infinity if one of them is NaN. */
+/* The proof's R: the largest residual of a normalised component. */
+static __device__ __forceinline__ float largest_residual(size_t dim)
+{
+  return (0x1p-11f + sqrtf((float)dim) * 0x1p-25f) * (1.0f + 0x1p-9f);
+}
+
+/* A tile's present items, one bit each. */
 struct tile {
   uint64_t present;
-  float residual;
+  bool is_known; /* all their residuals are at most R; else nothing is known of their dot products */
 };
 
 /* What a lane reads of a tile, of items `lane` and `lane + 32`. The reads do not wait for each other, and nothing waits
@@ -57,18 +68,17 @@ static __device__ __forceinline__ struct tile_reads read_tile(const struct mol_p
   return reads;
 }
 
-static __device__ __forceinline__ struct tile tile_of(const struct tile_reads &reads)
+static __device__ __forceinline__ struct tile tile_of(const struct tile_reads &reads, float largest)
 {
   struct tile tile = {};
-  float most = 0.0f;
+  bool is_unknown = false;
 
 #pragma unroll
   for (unsigned i = 0; i < 2; i++) {
     tile.present |= (uint64_t)__ballot_sync(WARP_ALL, reads.present[i]) << i * WARP_LANES;
-    if (reads.present[i])
-      most = reads.residuals[i] < INFINITY ? fmaxf(most, reads.residuals[i]) : INFINITY;
+    is_unknown |= reads.present[i] && !(reads.residuals[i] <= largest);
   }
-  tile.residual = warp_max(most);
+  tile.is_known = !__any_sync(WARP_ALL, is_unknown);
   return tile;
 }
 
@@ -92,19 +102,19 @@ template <int GROUPS> static __device__ __forceinline__ unsigned place(unsigned 
   return (item * (GROUPS * GROUP_PIECES) + (piece ^ turn)) * PIECE;
 }
 
-/* A lane's operands of a warp's 32 rows. */
-template <int GROUPS> struct row_part {
+/* A lane's operands of a warp's rows. */
+template <int GROUPS, int ROW_TILES> struct row_part {
   uint32_t operands[GROUPS * GROUP_STEPS][ROW_TILES][2];
 };
 
-template <int GROUPS>
-static __device__ void load_rows(const struct mol_pairs_rows &rows, size_t first, struct row_part<GROUPS> &part)
+template <int GROUPS, int ROW_TILES>
+static __device__ void load_rows(const struct mol_pairs_rows &rows, size_t first, row_part<GROUPS, ROW_TILES> &part)
 {
   unsigned g = warp_lane() / 4, t = warp_lane() % 4;
 
 #pragma unroll
   for (int j = 0; j < ROW_TILES; j++) {
-    size_t row = first + 8 * j + g;
+    size_t row = first + TILE_ROWS * j + g;
 #pragma unroll
     for (int i = 0; i < 2 * GROUPS * GROUP_STEPS; i++) /* two words of each step */
       part.operands[i / 2][j][i % 2] =
@@ -113,21 +123,16 @@ static __device__ void load_rows(const struct mol_pairs_rows &rows, size_t first
   }
 }
 
-/* A row's margin; 0 behind the last row. */
-static __device__ __forceinline__ struct mol_pairs_margin margin_of(const struct mol_pairs_rows &rows, size_t row)
-{
-  return row < rows.n ? rows.margins[row] : mol_pairs_margin{ 0.0f, 0.0f };
-}
-
-/* Multiply 16 items by the 8 rows of row tile j and add `start`. */
-template <int GROUPS>
+/* Multiply 16 items by the 8 rows of row tile j and add `start`: sums[0] are those of item g and rows 2 t and 2 t + 1,
+ * sums[1] those of item g + 8. */
+template <int GROUPS, int ROW_TILES>
 static __device__ __forceinline__ void multiply(const uint32_t (&items)[GROUPS * GROUP_STEPS][4],
-                                                const struct row_part<GROUPS> &part, int j, const float start[4],
-                                                float sums[4])
+                                                const row_part<GROUPS, ROW_TILES> &part, int j, const uint32_t start[2],
+                                                uint32_t sums[2])
 {
 #pragma unroll
   for (int step = 0; step < GROUPS * GROUP_STEPS; step++)
-    mma_f16(sums, items[step], part.operands[step][j], step == 0 ? start : sums);
+    mma_halves(sums, items[step], part.operands[step][j], step == 0 ? start : sums);
 }
 
 /* A lane's row of the tensor core's four matrices, for items 0 to 15 and step 0, in numbers from the buffer's begin:

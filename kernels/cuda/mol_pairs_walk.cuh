@@ -19,10 +19,11 @@ struct scan_range {
 };
 
 /* The sizes of a scan. A stage is [TOGETHER][ITEM_WARPS][BUFFER] numbers, 32 KiB at most. */
-template <int GROUPS, int ROW_WARPS> struct scan_sizes {
+template <int GROUPS, int ROW_TILES, int ROW_WARPS> struct scan_sizes {
   enum {
     ITEM_WARPS = WARPS / ROW_WARPS,
-    BLOCK_ROWS = ROW_WARPS * ROWS,
+    WARP_ROWS = ROW_TILES * TILE_ROWS,
+    BLOCK_ROWS = ROW_WARPS * WARP_ROWS,
     ITEM = GROUPS * GROUP,                      /* numbers of a component of an item */
     BUFFER = TILE * ITEM,                       /* of a tile */
     TOGETHER = GROUPS > 1 ? 1 : 8 / ITEM_WARPS, /* what registers allow */

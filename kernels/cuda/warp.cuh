@@ -117,6 +117,18 @@ static __device__ __forceinline__ uint32_t half_pair_max(uint32_t a, uint32_t b)
 #endif
 }
 
+/* The larger halves of a and b, or the other one where either is NaN. */
+static __device__ __forceinline__ uint32_t half_pair_larger(uint32_t a, uint32_t b)
+{
+#ifdef SLUICE_CUDA_MODEL
+  return cuda_model_half_pair_larger(a, b);
+#else
+  uint32_t d;
+  asm("max.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+#endif
+}
+
 /* The sum of two halves. */
 static __device__ __forceinline__ float half_pair_sum(uint32_t x)
 {
@@ -150,6 +162,25 @@ static __device__ __forceinline__ void mma_f16(float d[4], const uint32_t a[4], 
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
       : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+#endif
+}
+
+/* The same with C and D in half precision: c[0] is C[g][2t, 2t+1], c[1] C[g+8][2t, 2t+1], and D likewise. A number of D
+ * is rounded to nearest at the end. Some generations may add the products in two parts, and round after each. That is
+ * MMA_HALF_ERROR of the sum of the magnitudes, which includes MMA_ERROR, and MMA_HALF_LOST where halves are subnormal;
+ * and MMA_LOST as above. tests/gpu/gpu_mma.c measures this, too. */
+#define MMA_HALF_ERROR 0x1.02p-10f
+#define MMA_HALF_LOST  0x1p-24f
+
+static __device__ __forceinline__ void mma_halves(uint32_t d[2], const uint32_t a[4], const uint32_t b[2],
+                                                  const uint32_t c[2])
+{
+#ifdef SLUICE_CUDA_MODEL
+  cuda_model_mma_halves(d, a, b, c);
+#else
+  asm("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0,%1}, {%2,%3,%4,%5}, {%6,%7}, {%8,%9};"
+      : "=r"(d[0]), "=r"(d[1])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(c[0]), "r"(c[1]));
 #endif
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds out how the device's tensor cores add, and compares their errors with what kernels/cuda/warp.cuh assumes
- * (MMA_ERROR and MMA_LOST), on products that are chosen to lose much: of warps, and of warpgroups where there are any.
- * On the model it does so for each known way. */
+ * (MMA_ERROR, MMA_LOST and those of halves), on products that are chosen to lose much: of warps, with sums in single and
+ * in half precision, and of warpgroups where there are any. On the model it does so for each known way. */
 #include <math.h>
 #include <string.h>
 
@@ -11,13 +11,15 @@
 
 enum { M = 16, N = 8, K = 16, ROUND = 1024, SIGN = 0x8000 };
 enum { SUBNORMAL = 0x0001, ONE = 0x3c00, MINUS_ONE = 0xbc00, HALF_2_6 = 0x2400 }; /* 2^-24, 1, -1, 2^-6 */
+enum { HALF_2_12 = 0x0c00, MORE_THAN_2_12 = 0x0c01 };
 
-/* MMA_ERROR and MMA_LOST of warp.cuh, which only CUDA can include. */
+/* MMA_ERROR, MMA_LOST, MMA_HALF_ERROR and MMA_HALF_LOST of warp.cuh, which only CUDA can include. */
 static const double mma_error = 0x1.2p-19, mma_lost = 0x1p-32, smallest_normal = 0x1p-14;
+static const double half_error = 0x1.02p-10, half_lost = 0x1p-24, half_sum_max = 60000;
 
 static struct dice dice;
 static struct device_stream *stream;
-static bool is_together; /* products of warpgroups? */
+static enum probe_product product;
 static uint16_t *a, *b, *device_a, *device_b;
 static float *c, *d, *device_c, *device_d;
 
@@ -52,7 +54,7 @@ static void multiply(size_t n)
   CHECK_OK(device_copy_in(stream, device_a, a, n * M * K * sizeof *a));
   CHECK_OK(device_copy_in(stream, device_b, b, n * N * K * sizeof *b));
   CHECK_OK(device_copy_in(stream, device_c, c, n * M * N * sizeof *c));
-  CHECK_OK(probe_mma(stream, is_together, n, device_a, device_b, device_c, device_d));
+  CHECK_OK(probe_mma(stream, product, n, device_a, device_b, device_c, device_d));
   CHECK_OK(device_copy_out(stream, d, device_d, n * M * N * sizeof *d));
   CHECK_OK(device_wait(stream));
 }
@@ -117,12 +119,24 @@ static void compare(size_t i, size_t m, size_t n, struct most *most)
     sizes += fabsl((long double)x * y);
     largest = fmax(largest, fmax(fabs(x), fabs(y)));
   }
-  double error = (double)fabsl(d[at] - sum), allowed = mma_error * (double)sizes;
+  if (product == PROBE_HALVES && !(sizes < half_sum_max)) /* beyond halves */
+    return;
+  double error = (double)fabsl(d[at] - sum), allowed = (product == PROBE_HALVES ? half_error : mma_error) * (double)sizes;
   if (allowed > 0)
     most->plain = fmax(most->plain, error / allowed);
-  allowed += mma_lost * largest;
+  allowed += mma_lost * largest + (product == PROBE_HALVES ? half_lost : 0);
   most->with_lost = fmax(most->with_lost, error / allowed);
   CHECK(error <= allowed, "product %zu, row %zu, column %zu is off by %g, allowed %g", i, m, n, error, allowed);
+}
+
+/* What a sum starts from. */
+static float draw_start(void)
+{
+  if (dice_below(&dice, 2))
+    return 0.0f;
+  if (product == PROBE_HALVES)
+    return (float)value_of(draw_half((int)dice_below(&dice, 39) - 24, false));
+  return ldexpf(dice_float(&dice, 1.0f), (int)dice_below(&dice, 60) - 45);
 }
 
 static void check_errors(size_t n_rounds)
@@ -136,12 +150,12 @@ static void check_errors(size_t n_rounds)
       draw_operand(draw, false, a, ROUND * M);
       draw_operand(draw, true, b, ROUND * N);
       for (size_t i = 0; i < ROUND * M * N; i++)
-        c[i] = dice_below(&dice, 2) ? 0.0f : ldexpf(dice_float(&dice, 1.0f), (int)dice_below(&dice, 60) - 45);
+        c[i] = draw_start();
       multiply(ROUND);
       for (size_t i = 0; i < ROUND * M * N; i++)
         compare(i / (M * N), i / N % M, i % N, &most);
     }
-    printf("  %-19s %9zu sums: at most %.3f of MMA_ERROR, %.3f of MMA_ERROR and MMA_LOST\n", names[draw],
+    printf("  %-19s %9zu sums: at most %.3f of the relative error allowed, %.3f of all that is\n", names[draw],
            n_rounds * ROUND * M * N, most.plain, most.with_lost);
   }
 }
@@ -185,6 +199,36 @@ static struct facts find_facts(void)
   return facts;
 }
 
+/* How sums in half precision are rounded. 1 + 2^-11 + 2^-22 is 1 + 2^-10 to nearest. If the first eight products are
+ * rounded alone, that leaves 1, and the other half does not change it either. */
+struct half_facts {
+  bool is_nearest, is_rounded_once;
+};
+
+static struct half_facts find_half_facts(void)
+{
+  uint16_t x[K] = { ONE, HALF_2_12, MORE_THAN_2_12 }, y[K] = { ONE, ONE, ONE };
+  struct half_facts facts;
+
+  facts.is_nearest = sum_of(x, y, 0) == 1.0f + 0x1p-10f;
+  x[K - 1] = x[2];
+  y[K - 1] = y[2];
+  x[2] = 0;
+  facts.is_rounded_once = facts.is_nearest && sum_of(x, y, 0) == 1.0f + 0x1p-10f;
+  return facts;
+}
+
+static struct half_facts check_halves(const char *name, size_t n_rounds)
+{
+  product = PROBE_HALVES;
+  struct half_facts facts = find_half_facts();
+  printf("%s, sums in half precision: rounded %s, %s\n", name, facts.is_nearest ? "to nearest" : "in another way",
+         facts.is_rounded_once ? "once" : "more than once");
+  check_errors(n_rounds);
+  product = PROBE_WARPS;
+  return facts;
+}
+
 static struct facts check(const char *name, size_t n_rounds)
 {
   struct facts facts = find_facts();
@@ -201,9 +245,9 @@ static void check_together(const char *name, size_t n_rounds, struct facts warps
 {
   if (!probe_has_warpgroups())
     return;
-  is_together = true;
+  product = PROBE_WARPGROUPS;
   struct facts facts = check(name, n_rounds);
-  is_together = false;
+  product = PROBE_WARPS;
   CHECK(facts.fraction_bits == warps.fraction_bits && facts.is_one_sum == warps.is_one_sum &&
             facts.is_unnormal == warps.is_unnormal,
         "products of warpgroups add in another way");
@@ -217,15 +261,21 @@ int main(void)
 #ifdef SLUICE_CUDA_MODEL
   cuda_model_set_tensor_cores(CUDA_MODEL_NEAREST);
   check("rounded to nearest", 1);
+  check_halves("rounded to nearest", 1);
   cuda_model_set_tensor_cores(CUDA_MODEL_AMPERE);
   struct facts ampere = check("as Ampere", check_size(2, 1));
   CHECK(ampere.fraction_bits == 24 && !ampere.is_one_sum && ampere.is_unnormal, "the probe is wrong");
+  struct half_facts halves = check_halves("as Ampere", 1);
+  CHECK(halves.is_nearest && !halves.is_rounded_once, "the probe is wrong");
   cuda_model_set_tensor_cores(CUDA_MODEL_HOPPER);
   struct facts hopper = check("as Hopper", check_size(2, 1));
   CHECK(hopper.fraction_bits == 25 && hopper.is_one_sum && hopper.is_unnormal, "the probe is wrong");
   check_together("as Hopper, warpgroups", check_size(2, 1), hopper);
+  halves = check_halves("as Hopper", 1);
+  CHECK(halves.is_nearest && halves.is_rounded_once, "the probe is wrong");
 #else
   check_together("this device, warpgroups", check_size(16, 1), check("this device", check_size(16, 1)));
+  check_halves("this device", check_size(16, 1));
 #endif
   close_arrays();
   return check_end("gpu_mma");

@@ -22,16 +22,19 @@ static struct mol_pairs_input input_of(void)
   return input;
 }
 
-/* The largest distance allowed between a bound and the dot product: twice the expected one, so that loose bounds fail.
- */
-static float looseness(size_t row)
+/* The largest distance allowed between a bound and the dot product of a row that is compared with `floor` (0 if with
+ * none): twice the expected one, so that loose bounds fail. */
+static float looseness(size_t row, float floor)
 {
   const float *f = t.queries + row * shape()->component_dim;
   double square = 0;
 
   for (size_t k = 0; k < shape()->component_dim; k++)
     square += (double)f[k] * (double)f[k];
-  return (float)(sqrt(square) * 0x1p-9) + 1e-5f;
+  double n_steps = (double)mol_pairs_half_dim(shape()->component_dim) / 16, size = sqrt(square);
+  if (shape()->component_dim > MOL_PAIRS_DIM_MAX)
+    n_steps = 0;
+  return (float)(2 * (size + fmin(fabs((double)floor), 2)) * (n_steps + 1) * 0x1p-10 + size * 0x1p-9) + 1e-5f;
 }
 
 static void check_maxima(const struct mol_pairs_input *input, size_t stride)
@@ -53,7 +56,7 @@ static void check_maxima(const struct mol_pairs_input *input, size_t stride)
         best = fmaxf(best, dot_at(row, m, slot));
     }
     CHECK(found[i] <= best, "list %zu, set %zu: %.9g is above %.9g", list, set, (double)found[i], (double)best);
-    CHECK(found[i] == best || found[i] >= best - looseness(row), "list %zu, set %zu: %.9g is far from %.9g", list, set,
+    CHECK(found[i] == best || found[i] >= best - looseness(row, 0), "list %zu, set %zu: %.9g is far from %.9g", list, set,
           (double)found[i], (double)best);
   }
   device_free_host(&found);
@@ -79,7 +82,7 @@ static void check_list(const struct mol_pairs_input *input, size_t list, float f
   memset(is_in, 0, sizeof is_in);
   for (uint32_t i = 0; i < n; i++) {
     CHECK(slots[i] < t.n_slots && t.present[slots[i]] && !is_in[slots[i]], "list %zu has slot %u", list, slots[i]);
-    CHECK(!(fabsf(scores[i] - dot_at(row, m, slots[i])) > looseness(row)) && (scores[i] == scores[i] || floor < -1e9f),
+    CHECK(!(fabsf(scores[i] - dot_at(row, m, slots[i])) > looseness(row, floor)) && (scores[i] == scores[i] || floor < -1e9f),
           "list %zu: %.9g is not near %.9g", list, (double)scores[i], (double)dot_at(row, m, slots[i]));
     is_in[slots[i]] = 1;
   }
@@ -87,7 +90,7 @@ static void check_list(const struct mol_pairs_input *input, size_t list, float f
     float dot = dot_at(row, m, slot);
     CHECK(is_in[slot] || !t.present[slot] || dot < floor, "list %zu lost slot %zu, %.9g, floor %.9g", list, slot,
           (double)dot, (double)floor);
-    CHECK(!is_in[slot] || dot >= floor - looseness(row), "list %zu has slot %zu, %.9g, floor %.9g", list, slot,
+    CHECK(!is_in[slot] || dot >= floor - looseness(row, floor), "list %zu has slot %zu, %.9g, floor %.9g", list, slot,
           (double)dot, (double)floor);
   }
 }

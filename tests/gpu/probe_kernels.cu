@@ -114,6 +114,24 @@ static __global__ void __launch_bounds__(THREADS)
   store_result(i, mine, d);
 }
 
+/* The same with sums in half precision. */
+static __global__ void __launch_bounds__(THREADS)
+    multiply_to_halves(size_t n, const uint32_t *a, const uint32_t *b, const float *c, float *d)
+{
+  begin_kernel();
+  size_t i = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP_LANES;
+
+  if (i >= n)
+    return;
+  struct operands of = load_operands(i, a, b, c);
+  uint32_t start[2] = { half_pair(of.c[0], of.c[1]), half_pair(of.c[2], of.c[3]) }, two[2];
+  mma_halves(two, of.a, of.b, start);
+  float mine[4];
+  for (unsigned k = 0; k < 4; k++)
+    mine[k] = float_of((half_bits)(two[k / 2] >> 16 * (k % 2)));
+  store_result(i, mine, d);
+}
+
 /* The same by warpgroups. Warp w of each multiplies its A by the B of all four, and keeps the columns of its own. */
 static __global__ void __launch_bounds__(WARPGROUP_THREADS)
     multiply_together(size_t n, const uint32_t *a, const uint32_t *b, const float *c, float *d)
@@ -155,16 +173,17 @@ err_code_t probe_sweep(struct device_stream *stream, enum probe_function functio
                 reinterpret_cast<unsigned long long *>(found));
 }
 
-err_code_t probe_mma(struct device_stream *stream, bool is_together, size_t n, const uint16_t *a, const uint16_t *b,
-                     const float *c, float *d)
+err_code_t probe_mma(struct device_stream *stream, enum probe_product product, size_t n, const uint16_t *a,
+                     const uint16_t *b, const float *c, float *d)
 {
   const uint32_t *pairs_a = reinterpret_cast<const uint32_t *>(a), *pairs_b = reinterpret_cast<const uint32_t *>(b);
 
-  if (is_together)
+  if (product == PROBE_WARPGROUPS)
     return launch(stream, blocks_for(n, WARPGROUP_WARPS), WARPGROUP_THREADS,
                   WARPGROUP_WARPS * 2 * MATRIX_HALVES * sizeof(half_bits), multiply_together, n, pairs_a, pairs_b, c,
                   d);
-  return launch(stream, blocks_for(n, WARPS), THREADS, 0, multiply, n, pairs_a, pairs_b, c, d);
+  return launch(stream, blocks_for(n, WARPS), THREADS, 0, product == PROBE_HALVES ? multiply_to_halves : multiply, n,
+                pairs_a, pairs_b, c, d);
 }
 
 bool probe_has_warpgroups(void)

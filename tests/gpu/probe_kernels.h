@@ -27,15 +27,17 @@ struct probe_found {
 err_code_t probe_sweep(struct device_stream *stream, enum probe_function function, uint32_t first, uint32_t stride,
                        uint64_t n, struct probe_found *found);
 
-/* Compute n products with mma_f16(), or with warpgroup_add() if is_together: d = a b + c. All are device memory,
- * at multiples of 16.
+/* What computes a product: mma_f16(), mma_halves() or warpgroup_add(). */
+enum probe_product { PROBE_WARPS, PROBE_HALVES, PROBE_WARPGROUPS };
+
+/* Compute n products d = a b + c. All are device memory, at multiples of 16.
  *
  * a  [n][16][16] halves
  * b  [n][8][16] halves: each row is a column of B
- * c  [n][16][8], d likewise
+ * c  [n][16][8], d likewise; for PROBE_HALVES c is rounded to halves
  */
-err_code_t probe_mma(struct device_stream *stream, bool is_together, size_t n, const uint16_t *a, const uint16_t *b,
-                     const float *c, float *d);
+err_code_t probe_mma(struct device_stream *stream, enum probe_product product, size_t n, const uint16_t *a,
+                     const uint16_t *b, const float *c, float *d);
 
 /* Has the device products of warpgroups? Elsewhere warpgroup_add() calls mma_f16(). */
 bool probe_has_warpgroups(void);

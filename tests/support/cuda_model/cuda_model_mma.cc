@@ -51,6 +51,18 @@ uint32_t cuda_model_half_pair_max(uint32_t a, uint32_t b)
   return pair;
 }
 
+uint32_t cuda_model_half_pair_larger(uint32_t a, uint32_t b)
+{
+  uint32_t pair = 0;
+
+  for (unsigned shift = 0; shift < 32; shift += 16) {
+    uint16_t x = (uint16_t)(a >> shift), y = (uint16_t)(b >> shift);
+    float left = cuda_model_float(x), right = cuda_model_float(y);
+    pair |= (uint32_t)(left >= right || right != right ? x : y) << shift;
+  }
+  return pair;
+}
+
 float cuda_model_inexact(float x, float error)
 {
   return x * (__float_as_uint(x) * 2654435761u >> 31 ? 1 + error : 1 - error);
@@ -148,6 +160,22 @@ static float add_products(float sum, const vector16 &a, const vector16 &b, cuda_
   return sum;
 }
 
+/* Half of a tensor core's sum. A NaN is the canonical one. */
+static uint16_t half_of_sum(float sum)
+{
+  return sum != sum ? 0x7fff : cuda_model_half(sum);
+}
+
+/* The same for a sum in half precision, which is rounded after each part. */
+static uint16_t add_products_to_half(uint16_t sum, const vector16 &a, const vector16 &b, cuda_model_tensor_cores cores)
+{
+  if (cores != CUDA_MODEL_AMPERE)
+    return half_of_sum(add_products(cuda_model_float(sum), a, b, cores));
+  for (int first = 0; first < PRODUCTS; first += ampere.n_products)
+    sum = half_of_sum(add_aligned(cuda_model_float(sum), a, b, first, ampere));
+  return sum;
+}
+
 struct operands {
   uint32_t a[4], b[2];
 };
@@ -183,20 +211,39 @@ static void gather(const unsigned char (*lanes)[CUDA_MODEL_WARP_BYTES], size_t l
   }
 }
 
-void cuda_model_mma_f16(float d[4], const uint32_t a[4], const uint32_t b[2], const float c[4])
+/* The rows g and g + 8 of A and the columns 2 t and 2 t + 1 of B, from the warp's lanes. */
+static void gather_operands(const uint32_t a[4], const uint32_t b[2], vector16 rows[2], vector16 columns[2])
 {
   operands mine;
   memcpy(mine.a, a, sizeof mine.a);
   memcpy(mine.b, b, sizeof mine.b);
   const unsigned char(*all)[CUDA_MODEL_WARP_BYTES] = cuda_model_exchange(&mine, sizeof mine);
   unsigned g = cuda_model_lane() / 4, t = cuda_model_lane() % 4;
-  cuda_model_tensor_cores cores = tensor_cores;
-  vector16 rows[2], columns[2];
 
   for (unsigned i = 0; i < 2; i++) {
     gather(all + 4 * g, offsetof(operands, a) + i * 4, offsetof(operands, a) + i * 4 + 8, rows[i]);
     gather(all + 4 * (2 * t + i), offsetof(operands, b), offsetof(operands, b) + 4, columns[i]);
   }
+}
+
+void cuda_model_mma_f16(float d[4], const uint32_t a[4], const uint32_t b[2], const float c[4])
+{
+  cuda_model_tensor_cores cores = tensor_cores;
+  vector16 rows[2], columns[2];
+
+  gather_operands(a, b, rows, columns);
   for (unsigned i = 0; i < 4; i++)
     d[i] = add_products(c[i], rows[i / 2], columns[i % 2], cores);
+}
+
+void cuda_model_mma_halves(uint32_t d[2], const uint32_t a[4], const uint32_t b[2], const uint32_t c[2])
+{
+  cuda_model_tensor_cores cores = tensor_cores;
+  vector16 rows[2], columns[2];
+
+  gather_operands(a, b, rows, columns);
+  for (unsigned i = 0; i < 2; i++) {
+    uint32_t low = add_products_to_half((uint16_t)c[i], rows[i], columns[0], cores);
+    d[i] = low | (uint32_t)add_products_to_half((uint16_t)(c[i] >> 16), rows[i], columns[1], cores) << 16;
+  }
 }
