@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Candidate lists of component pairs (mol_pairs_cuda.h), found in the same steps as every search on the device. A part
- * of the tiles gives floors. A scan appends all items whose upper bounds reach them. Estimates select those that exact
- * dot products decide between. One pass over the items finds the lists of as many queries and item components as fit in
- * scratch.
+ * of the tiles gives floors that enough items are all but certain to reach. A scan appends all items whose upper bounds
+ * reach them. Estimates select those that exact dot products decide between. At the end, a list whose N-th best dot
+ * product does not reach its floor counts as overflowed. One pass over the items finds the lists of as many queries and
+ * item components as fit in scratch.
  */
 #include "engine/cuda/mol_pairs_cuda.h"
 
@@ -13,11 +14,9 @@
 #include "kernels/cuda/mol_pair_lists.h"
 
 enum {
-  TILES_PER_RANK = 16, /* tiles sampled for a floor, per requested item */
-  TILES_USUAL = 4096,  /* ... but up to this many */
-  TILES_SHARE = 32,    /* ... and at least every 32nd tile: this keeps lists short in large catalogues */
-  SETS_PER_RANK = 4,   /* sets of tiles that have a maximum, per requested item: see capacity_of() */
-  BLOCKS = 2,          /* of the maxima scan on each processor, with a set at a time (mol_pairs.cu) */
+  TILES_USUAL = 1400, /* sampled for floors. Twice as many take as long as the shorter lists save */
+  STRIDE_MAX = 32,    /* at least every 32nd tile: this keeps lists short in large catalogues */
+  SETS_PER_RANK = 4,  /* sets of tiles that have a maximum, for each rank of a floor in the sample */
   LIST_MORE = 256,
 };
 
@@ -28,6 +27,7 @@ static const double SHARE_MAX = 0.75;
 struct plan {
   size_t stride, n_tiles; /* sampled tiles: every stride-th, n_tiles in all */
   size_t n_sets;          /* of sampled tiles */
+  uint32_t rank;          /* of the floor among the sets' maxima */
   size_t capacity;        /* items of a list */
   size_t list_bytes;      /* scratch per list, with its floors, maxima and ranks */
 };
@@ -56,31 +56,40 @@ static const struct mol_shape *shape_of(const struct funnel *f)
   return &mol_model_of(f->columns->model)->shape;
 }
 
-/* The floor is the rank-th largest of n_sets maxima, so a share rank / n_sets of the sets reach it, each of T tiles.
- * Hence a share p of the items reach it with 1 - (1 - p)^(64 T) = rank / n_sets, up to a relative deviation of
- * 1 / sqrt(rank). A list has room for twice that many items and 16 deviations. */
-static size_t capacity_of(size_t n_all_tiles, const struct plan *plan, size_t rank)
+/* A share rank / n_sets of the sets reach the floor, each of T tiles. Hence a share p of the items reach it with
+ * 1 - (1 - p)^(64 T) = rank / n_sets, up to a relative deviation of 1 / sqrt(rank). A list has room for twice that many
+ * items and 16 deviations. */
+static size_t capacity_of(size_t n_all_tiles, const struct plan *plan)
 {
-  double share = (double)rank / (double)plan->n_sets, tiles_each = (double)plan->n_tiles / (double)plan->n_sets;
+  double share = (double)plan->rank / (double)plan->n_sets, tiles_each = (double)plan->n_tiles / (double)plan->n_sets;
   double n = -log1p(-share) * (double)n_all_tiles / tiles_each;
 
   if (share > SHARE_MAX)
     return SIZE_MAX;
-  return (size_t)(2 * n + 16 * n / sqrt((double)rank)) + LIST_MORE;
+  return (size_t)(2 * n + 16 * n / sqrt((double)plan->rank)) + LIST_MORE;
 }
 
-static struct plan plan_lists(const struct funnel *f, size_t rank)
+static size_t sampled_tiles(size_t n_all, size_t stride)
 {
-  const struct search_batch *batch = f->batch;
-  size_t n_all = funnel_n_tiles(batch), least = most(TILES_PER_RANK * rank, n_all / TILES_SHARE);
-  size_t n_blocks = BLOCKS * funnel_worker(f)->n_processors;
-  struct plan plan = { .stride = most(1, size_min(n_all / least, (n_all + TILES_USUAL - 1) / TILES_USUAL)) };
+  return most(1, (n_all + stride - 1) / stride);
+}
 
-  plan.n_tiles = most(1, (n_all + plan.stride - 1) / plan.stride);
-  plan.n_sets = size_min(plan.n_tiles, (SETS_PER_RANK * rank + n_blocks - 1) / n_blocks * n_blocks);
-  plan.capacity = size_min(capacity_of(n_all, &plan, rank), batch->n_items);
+/* rank: of the items that a list must have */
+static struct plan plan_lists(const struct funnel *f, size_t n_rows, size_t rank)
+{
+  size_t n_all = funnel_n_tiles(f->batch);
+  size_t n_busy = mol_pairs_sets_at_a_time(n_rows, shape_of(f)->component_dim, funnel_worker(f)->n_processors);
+  struct plan plan = { .stride = most(1, size_min(n_all / TILES_USUAL, STRIDE_MAX)) };
+
+  while (plan.stride > 1 &&
+         SETS_PER_RANK * mol_pair_sampled_rank((uint32_t)rank, plan.stride) > sampled_tiles(n_all, plan.stride))
+    plan.stride--;
+  plan.rank = mol_pair_sampled_rank((uint32_t)rank, plan.stride);
+  plan.n_tiles = sampled_tiles(n_all, plan.stride);
+  plan.n_sets = size_min(plan.n_tiles, (SETS_PER_RANK * plan.rank + n_busy - 1) / n_busy * n_busy);
+  plan.capacity = size_min(capacity_of(n_all, &plan), f->batch->n_items);
   plan.list_bytes = plan.capacity * (sizeof(uint32_t) + sizeof(float)) + plan.n_sets * sizeof(float) +
-                    3 * sizeof(uint32_t) + 2 * sizeof(float);
+                    4 * sizeof(uint32_t) + 2 * sizeof(float);
   return plan;
 }
 
@@ -91,9 +100,9 @@ size_t mol_pairs_cuda_query_bytes(const struct funnel *f, uint32_t n_best)
 
   for (size_t q = 0; q < f->batch->n; q++)
     max_excluded = most(max_excluded, f->batch->results[q].admit.n_excluded);
-  return plan_lists(f, n_best + max_excluded).list_bytes + funnel_n_words(f->batch) * sizeof(uint32_t) +
-         shape->n_query_components *
-             (mol_pairs_half_dim(shape->component_dim) * sizeof(uint16_t) + sizeof(float));
+  return plan_lists(f, shape->n_query_components, n_best + max_excluded).list_bytes +
+         funnel_n_words(f->batch) * sizeof(uint32_t) +
+         shape->n_query_components * (mol_pairs_half_dim(shape->component_dim) * sizeof(uint16_t) + sizeof(float));
 }
 
 /* A query's N, with or without the number of items that it excludes. */
@@ -137,6 +146,7 @@ static err_t open_lists(struct device_worker *w, size_t n_lists, struct pass *pa
     FAIL(ERR_DEVICE, "a list of %zu items does not fit in the %zu free bytes of scratch", pass->plan.capacity, n_left);
   pass->max_lists = n;
   TRY(funnel_lists(w, n, pass->plan.capacity, &pass->lists));
+  TRY(device_worker_array(w, n, sizeof *pass->ranks.sampled, &pass->ranks.sampled));
   TRY(device_worker_array(w, n, sizeof *pass->ranks.floors, &pass->ranks.floors));
   TRY(device_worker_array(w, n, sizeof *pass->ranks.best, &pass->ranks.best));
   TRY(device_worker_array(w, n, sizeof *pass->floors, &pass->floors));
@@ -148,19 +158,21 @@ static err_t open_lists(struct device_worker *w, size_t n_lists, struct pass *pa
 static err_t run_pass(const struct funnel *f, struct pass *pass)
 {
   struct device_stream *stream = funnel_worker(f)->stream;
-  struct lists_ranks floor_ranks = { pass->ranks.floors, 0 }, best_ranks = { pass->ranks.best, 0 };
+  struct lists_ranks sampled_ranks = { pass->ranks.sampled, 0 }, floor_ranks = { pass->ranks.floors, 0 },
+                     best_ranks = { pass->ranks.best, 0 };
   size_t n_slots = f->batch->n_slots;
 
   pass->lists.n_lists = pass->input.rows.n * pass->input.n_components;
   TRY(mol_pair_lists_begin(stream, &pass->input, &pass->queries, &pass->ranks, &pass->lists));
   TRY(mol_pairs_maxima(stream, &pass->input, n_slots, pass->plan.stride, pass->plan.n_tiles, pass->plan.n_sets,
                        pass->maxima));
-  TRY(lists_threshold_of(stream, pass->maxima, pass->lists.n_lists, pass->plan.n_sets, floor_ranks, pass->floors));
+  TRY(lists_threshold_of(stream, pass->maxima, pass->lists.n_lists, pass->plan.n_sets, sampled_ranks, pass->floors));
   TRY(mol_pairs_append(stream, &pass->input, n_slots, pass->floors, &pass->lists));
   TRY(lists_threshold(stream, &pass->lists, floor_ranks, pass->thresholds));
   TRY(mol_pair_lists_score(stream, &pass->input, &pass->queries, pass->floors, pass->thresholds, &pass->lists));
   TRY(lists_threshold(stream, &pass->lists, best_ranks, pass->thresholds));
-  return mol_pair_union_add(stream, &pass->input, &pass->queries, &pass->lists, pass->thresholds, &pass->result);
+  return mol_pair_union_add(stream, &pass->input, &pass->queries, &pass->lists, pass->floors, pass->thresholds,
+                            &pass->result);
 }
 
 /* Give the pass n rows, from row `first` of all queries on. */
@@ -206,7 +218,8 @@ static err_t find(const struct funnel *f, const struct funnel_group *group, cons
       n_best ? (struct lists_ranks){ group->n_excluded, n_best } : (struct lists_ranks){ group->ranks, 0 };
   pass->ranks.query_best = n_best ? (struct lists_ranks){ NULL, n_best } : (struct lists_ranks){ group->ks, 0 };
   TRY(prepare_rows(f, group, source, &pass->rows));
-  pass->plan = plan_lists(f, largest_rank(f->batch, group, n_best));
+  pass->plan = plan_lists(f, pass->rows.n, largest_rank(f->batch, group, n_best));
+  pass->ranks.stride = pass->plan.stride;
   TRY(open_lists(w, pass->rows.n * pass->input.n_item_components, pass));
   return run_passes(f, pass);
 }

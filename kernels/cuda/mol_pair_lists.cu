@@ -32,6 +32,13 @@ static __global__ void begin(struct mol_pair_union out, size_t n)
   out.has_overflowed[q] = 0;
 }
 
+static __host__ __device__ uint32_t sampled_rank(uint32_t rank, size_t stride)
+{
+  double mean = (double)rank / (double)stride, most = ceil(mean + 5.5 * sqrt(mean) + 2);
+
+  return most < (double)rank ? (uint32_t)most : rank;
+}
+
 static __global__ void begin_lists(size_t n_rows, struct mol_pair_queries queries, struct mol_pair_ranks ranks,
                                    struct device_lists lists)
 {
@@ -41,7 +48,9 @@ static __global__ void begin_lists(size_t n_rows, struct mol_pair_queries querie
   if (list >= lists.n_lists)
     return;
   lists.n[list] = 0;
-  ranks.floors[list] = ranks.query_floors.more + (ranks.query_floors.of ? ranks.query_floors.of[query] : 0);
+  uint32_t rank = ranks.query_floors.more + (ranks.query_floors.of ? ranks.query_floors.of[query] : 0);
+  ranks.floors[list] = rank;
+  ranks.sampled[list] = sampled_rank(rank, ranks.stride);
   ranks.best[list] = ranks.query_best.more + (ranks.query_best.of ? ranks.query_best.of[query] : 0);
 }
 
@@ -191,10 +200,11 @@ static __global__ void __launch_bounds__(LIST_THREADS)
   }
 }
 
-/* Combine what a query's lists report: the best threshold, and whether any list overflowed. One warp per query. Its
- * rows lie one after another; some of them may belong to other passes. */
+/* Combine what a query's lists report: the best threshold, and whether any list overflowed or may lack something. One
+ * warp per query. Its rows lie one after another; some of them may belong to other passes. */
 static __global__ void sum_up(size_t n_rows, size_t n_components, struct mol_pair_queries queries,
-                              struct device_lists lists, const float *thresholds, struct mol_pair_union out)
+                              struct device_lists lists, const float *floors, const float *thresholds,
+                              struct mol_pair_union out)
 {
   begin_kernel();
   size_t query = blockIdx.x, first = query * queries.n_components, end = first + queries.n_components;
@@ -207,7 +217,7 @@ static __global__ void sum_up(size_t n_rows, size_t n_components, struct mol_pai
   for (size_t row = first + warp_lane(); row < end; row += WARP_LANES) {
     for (size_t list = row; list < n_rows * n_components; list += n_rows) {
       best = fmaxf(best, thresholds[list]);
-      has_overflowed |= lists.n[list] > lists.capacity;
+      has_overflowed |= lists.n[list] > lists.capacity || thresholds[list] < floors[list];
     }
   }
   best = warp_max(best);
@@ -267,6 +277,11 @@ static dim3 list_blocks(const struct mol_pairs_input *in, const struct device_li
   return dim3((unsigned)n_lists, share < most ? share : most);
 }
 
+uint32_t mol_pair_sampled_rank(uint32_t rank, size_t stride)
+{
+  return sampled_rank(rank, stride);
+}
+
 err_code_t mol_pair_lists_score(struct device_stream *stream, const struct mol_pairs_input *input,
                                 const struct mol_pair_queries *queries, const float *floors, const float *estimates,
                                 const struct device_lists *lists)
@@ -280,7 +295,7 @@ err_code_t mol_pair_lists_score(struct device_stream *stream, const struct mol_p
 
 err_code_t mol_pair_union_add(struct device_stream *stream, const struct mol_pairs_input *input,
                               const struct mol_pair_queries *queries, const struct device_lists *lists,
-                              const float *thresholds, const struct mol_pair_union *out)
+                              const float *floors, const float *thresholds, const struct mol_pair_union *out)
 {
   size_t n_rows = input->rows.n, n_lists = n_lists_of(input);
 
@@ -289,7 +304,7 @@ err_code_t mol_pair_union_add(struct device_stream *stream, const struct mol_pai
   TRY(launch(stream, list_blocks(input, lists, LIST_THREADS * EACH), LIST_THREADS, 0, add_lists, n_rows, *queries,
              *lists, thresholds, *out));
   return launch(stream, (unsigned)queries->n, WARP_LANES, 0, sum_up, n_rows, input->n_components, *queries, *lists,
-                thresholds, *out);
+                floors, thresholds, *out);
 }
 
 err_code_t mol_pair_union_all(struct device_stream *stream, const uint8_t *present, size_t n_slots,
@@ -303,5 +318,5 @@ err_code_t mol_pair_union_all(struct device_stream *stream, const uint8_t *prese
   dim3 blocks((unsigned)queries->n, n_blocks < QUERY_BLOCKS_MAX ? n_blocks : (unsigned)QUERY_BLOCKS_MAX);
   TRY(launch(stream, blocks, THREADS, 0, add_all, present, n_slots, *queries, *out));
   return launch(stream, (unsigned)queries->n, WARP_LANES, 0, sum_up, (size_t)0, (size_t)0, *queries, none,
-                (const float *)NULL, *out);
+                (const float *)NULL, (const float *)NULL, *out);
 }

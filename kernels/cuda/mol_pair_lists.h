@@ -26,16 +26,23 @@ struct mol_pair_union {
   size_t n_words;
   struct device_lists candidates; /* n lists; each slot at most once */
   float *nth_best;                /* [n]: the largest threshold of the query's lists */
-  uint32_t *has_overflowed;       /* [n]: 1 if one of the query's lists, or its candidates, overflowed */
+  uint32_t *has_overflowed;       /* [n]: 1 if one of the query's lists, or its candidates, overflowed, or a list
+                                     may lack one of its best */
 };
 
 /* Empty the union: no candidates, nth_best -inf. All functions return ERR_DEVICE on failure. */
 err_t mol_pair_union_begin(struct device_stream *stream, const struct mol_pair_union *out);
 
+/* The rank, in a sample of one of `stride` items, of a score that surely some `rank` items of all reach. The sample has
+ * m = rank / stride of the `rank` best items on average. If r of them are in a random sample, as many as this returns,
+ * that has a probability below 10^-6 (Poisson). With a stride of 1 this is the rank. */
+uint32_t mol_pair_sampled_rank(uint32_t rank, size_t stride);
+
 /* The ranks of queries, and those of their lists. */
 struct mol_pair_ranks {
   struct lists_ranks query_floors, query_best; /* N + E, N */
-  uint32_t *floors, *best;                     /* [n_lists] */
+  size_t stride;                               /* of the sample of items that gives the floors */
+  uint32_t *sampled, *floors, *best;           /* [n_lists]: of the floor in the sample; N + E; N */
 };
 
 /* Empty the lists, and set their ranks to those of the queries that their rows belong to. */
@@ -54,9 +61,10 @@ err_t mol_pair_lists_score(struct device_stream *stream, const struct mol_pairs_
                            const struct device_lists *lists);
 
 /* Add to each query's candidates the entries that score at least thresholds[list] in one of its lists and are not
- * excluded. Raise nth_best to the largest of its thresholds, and set has_overflowed where a list overflowed. */
+ * excluded. Raise nth_best to the largest of its thresholds. Set has_overflowed where a list overflowed, and where a
+ * threshold is below its list's floor: then fewer than N items reach the floor, and others may be among the N best. */
 err_t mol_pair_union_add(struct device_stream *stream, const struct mol_pairs_input *input,
-                         const struct mol_pair_queries *queries, const struct device_lists *lists,
+                         const struct mol_pair_queries *queries, const struct device_lists *lists, const float *floors,
                          const float *thresholds, const struct mol_pair_union *out);
 
 /* Add to each query's candidates all items below n_slots that it admits and does not exclude. */

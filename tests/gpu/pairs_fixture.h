@@ -12,7 +12,11 @@
 #include "tests/gpu/check.h"
 #include "tests/support/dice.h"
 
-enum { ITEMS_MAX = 1500, QUERIES_MAX = 33, EXCLUDED_MAX = 4 };
+#ifndef PAIRS_ITEMS_MAX
+#define PAIRS_ITEMS_MAX 1500
+#endif
+
+enum { ITEMS_MAX = PAIRS_ITEMS_MAX, QUERIES_MAX = 33, EXCLUDED_MAX = 4 };
 
 /* How components are drawn. */
 enum draw {
