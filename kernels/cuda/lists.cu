@@ -4,8 +4,11 @@
 
 enum {
   THREADS = 512,
-  SHORT_THREADS = 256, /* a block for each short list: many are selected at the same time */
+  SHORT_THREADS = 256, /* for lists that have room for SHORT_KEYS of each thread */
   SHORT_KEYS = 16,
+  MANY_LISTS = 512, /* of these lengths: then their number matters more than how fast one is */
+  MANY_THREADS = 128,
+  MANY_KEYS = 8,
   LONG_THREADS = 1024
 };
 
@@ -60,15 +63,25 @@ err_code_t lists_clear(struct device_stream *stream, const struct device_lists *
   return device_fill(stream, lists->n, 0, lists->n_lists * sizeof *lists->n);
 }
 
+/* A block selects from one list. What the arguments are, threshold() says. */
+template <int N_THREADS, int KEYS>
+static err_code_t select_from(struct device_stream *stream, const float *scores, size_t n_lists, size_t stride,
+                              const uint32_t *n, struct lists_ranks ranks, float *thresholds)
+{
+  return launch(stream, (unsigned)n_lists, N_THREADS, sizeof(struct selection), threshold<N_THREADS, KEYS>, scores,
+                stride, n, (uint32_t)stride, ranks, thresholds);
+}
+
 static err_code_t find_thresholds(struct device_stream *stream, const float *scores, size_t n_lists, size_t stride,
                                   const uint32_t *n, struct lists_ranks ranks, float *thresholds)
 {
   if (n_lists == 0)
     return ERR_OK;
-  bool is_short = stride <= (size_t)SHORT_THREADS * SHORT_KEYS;
-  return launch(stream, (unsigned)n_lists, is_short ? SHORT_THREADS : LONG_THREADS, sizeof(struct selection),
-                is_short ? threshold<SHORT_THREADS, SHORT_KEYS> : threshold<LONG_THREADS, LONG_KEYS>, scores, stride, n,
-                (uint32_t)stride, ranks, thresholds);
+  if (stride > (size_t)SHORT_THREADS * SHORT_KEYS)
+    return select_from<LONG_THREADS, LONG_KEYS>(stream, scores, n_lists, stride, n, ranks, thresholds);
+  if (n_lists > MANY_LISTS)
+    return select_from<MANY_THREADS, MANY_KEYS>(stream, scores, n_lists, stride, n, ranks, thresholds);
+  return select_from<SHORT_THREADS, SHORT_KEYS>(stream, scores, n_lists, stride, n, ranks, thresholds);
 }
 
 err_code_t lists_threshold(struct device_stream *stream, const struct device_lists *lists, struct lists_ranks ranks,

@@ -214,11 +214,10 @@ static __global__ void sum_up(size_t n_rows, size_t n_components, struct mol_pai
   first = first > queries.first_row ? first - queries.first_row : 0;
   end = end > queries.first_row ? end - queries.first_row : 0;
   end = end < n_rows ? end : n_rows;
-  for (size_t row = first + warp_lane(); row < end; row += WARP_LANES) {
-    for (size_t list = row; list < n_rows * n_components; list += n_rows) {
-      best = fmaxf(best, thresholds[list]);
-      has_overflowed |= lists.n[list] > lists.capacity || thresholds[list] < floors[list];
-    }
+  for (size_t i = warp_lane(); first < end && i < (end - first) * n_components; i += WARP_LANES) {
+    size_t list = i / (end - first) * n_rows + first + i % (end - first);
+    best = fmaxf(best, thresholds[list]);
+    has_overflowed |= lists.n[list] > lists.capacity || thresholds[list] < floors[list];
   }
   best = warp_max(best);
   has_overflowed = __any_sync(WARP_ALL, has_overflowed);

@@ -364,6 +364,36 @@ static void check_long(size_t n)
   device_free(&device_thresholds);
 }
 
+/* So many lists that each gets fewer threads, of which some have more entries than these keep in registers. */
+static void check_many(void)
+{
+  enum { N_LISTS = 520, LENGTH = 4000 };
+  static float scores[N_LISTS * LENGTH], thresholds[N_LISTS];
+  static uint32_t n[N_LISTS], ranks[N_LISTS];
+
+  for (size_t i = 0; i < N_LISTS; i++) {
+    size_t kind = dice_below(&dice, 3);
+    n[i] = (uint32_t)dice_below(&dice, dice_below(&dice, 2) ? 20 : LENGTH + 1);
+    ranks[i] = (uint32_t)(1 + dice_below(&dice, n[i] + 2));
+    for (size_t j = 0; j < n[i]; j++)
+      scores[i * LENGTH + j] = draw_score(kind);
+  }
+  struct device_lists lists = { N_LISTS, LENGTH, to_device(n, sizeof n), NULL, to_device(scores, sizeof scores) };
+  float *device_thresholds = to_device(thresholds, sizeof thresholds);
+  uint32_t *device_ranks = to_device(ranks, sizeof ranks);
+  CHECK_OK(lists_threshold(stream, &lists, (struct lists_ranks){ device_ranks, 0 }, device_thresholds));
+  from_device(thresholds, device_thresholds, sizeof thresholds);
+  for (size_t i = 0; i < N_LISTS; i++) {
+    float due = threshold_of(scores + i * LENGTH, n[i], ranks[i]);
+    CHECK(thresholds[i] == due, "list %zu of many: the score of rank %u is %g, not %g", i, ranks[i], (double)due,
+          (double)thresholds[i]);
+  }
+  device_free(&lists.n);
+  device_free(&lists.scores);
+  device_free(&device_thresholds);
+  device_free(&device_ranks);
+}
+
 int main(void)
 {
   static const size_t lengths[] = { 1, 1024, 1025, 4095, 4096, 4097, 16383, 16384, 16385, 24576, 24577, LONG_MAX };
@@ -381,6 +411,7 @@ int main(void)
     check_raise();
   for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
     check_long(lengths[i]);
+  check_many();
   device_stream_close(&stream);
   return check_end("gpu_lists");
 }
