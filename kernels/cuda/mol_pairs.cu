@@ -3,8 +3,8 @@
  *
  * A block multiplies tiles of 64 items by its queries' rows, one item component at a time. Each warp keeps ROW_TILES
  * times 8 rows in registers as the tensor core's second operand, and multiplies them by 16 items of a tile at a time.
- * The eight warps form a grid of ROW_WARPS groups of rows by ITEM_WARPS tiles. The block prefetches items into a ring of buffers in
- * shared memory while it computes (mol_pairs_walk.cuh).
+ * The eight warps are ITEM_WARPS groups, which have a tile each, of ROW_WARPS warps, which share the rows. A group
+ * prefetches items into a ring of buffers in shared memory while it computes (mol_pairs_walk.cuh).
  */
 #include "kernels/cuda/mol_pairs_append.cuh"
 #include "kernels/cuda/mol_pairs_maxima.cuh"
@@ -15,14 +15,15 @@ enum {
   COMPONENTS_MAX = 8 /* of one launch: their floors lie in shared memory */
 };
 
-/* Shared memory holds the ring and then, for each component, a block's starts or a word for each lane; and notes. */
+/* Shared memory holds the groups' rings and then, for each component, a block's starts or a word for each lane; and
+ * notes. */
 template <int GROUPS, int ROW_TILES, int ROW_WARPS, bool IS_MAXIMA>
 static size_t block_bytes(size_t n_components, size_t n_notes)
 {
   typedef scan_sizes<GROUPS, ROW_TILES, ROW_WARPS> S;
   size_t each = IS_MAXIMA ? (size_t)THREADS : (size_t)S::BLOCK_ROWS;
 
-  return STAGES * S::STAGE * sizeof(half_bits) + (n_components + 1) * each * sizeof(uint32_t) +
+  return S::ITEM_WARPS * STAGES * S::STAGE * sizeof(half_bits) + (n_components + 1) * each * sizeof(uint32_t) +
          WARPS * n_notes * sizeof(sums_note<ROW_TILES>);
 }
 
@@ -36,38 +37,29 @@ template <int GROUPS, int ROW_TILES, int ROW_WARPS> static size_t most_notes(siz
   return room > NOTES_MAX ? (size_t)NOTES_MAX : room > WARP_LANES ? room : (size_t)WARP_LANES;
 }
 
-/* Fill the ring with zeros. */
-template <class S> static __device__ __forceinline__ void clear_ring(half_bits *ring)
+/* Fill the rings with zeros. */
+template <class S> static __device__ __forceinline__ void clear_rings(half_bits *rings)
 {
-  for (unsigned i = threadIdx.x * PIECE; i < STAGES * S::STAGE; i += THREADS * PIECE)
-    *reinterpret_cast<uint4 *>(ring + i) = uint4{ 0, 0, 0, 0 };
-}
-
-/* What a warp reads of tile `mine` of a step. */
-static __device__ __forceinline__ struct tile_reads read_work(const struct mol_pairs_input &in,
-                                                              const struct scan_range &range, const struct cursor &at,
-                                                              uint32_t mine)
-{
-  return read_tile(in, (size_t)(at.first_tile + mine) * range.stride * TILE, range.n_slots);
+  for (unsigned i = threadIdx.x * PIECE; i < S::ITEM_WARPS * STAGES * S::STAGE; i += THREADS * PIECE)
+    *reinterpret_cast<uint4 *>(rings + i) = uint4{ 0, 0, 0, 0 };
 }
 
 /* Begin the warp's next tile. `reads` is what was read of it if READS_AHEAD, and then what was read of the one after.
  */
 template <class S>
 static __device__ __forceinline__ void begin_tile(const struct mol_pairs_input &in, const struct scan_range &range,
-                                                  const struct cursor &at, uint32_t mine, struct work &work,
-                                                  struct tile_reads &reads)
+                                                  const struct cursor &at, struct work &work, struct tile_reads &reads)
 {
-  work.set = at.first_set + mine;
-  work.tile_index = at.first_tile + mine;
-  work.first_slot = work.tile_index * range.stride * TILE;
+  work.set = at.set;
+  work.tile_index = at.tile;
+  work.first_slot = (uint32_t)first_slot_of(at, range);
   if (!S::READS_AHEAD)
-    reads = read_work(in, range, at, mine);
+    reads = read_tile(in, work.first_slot, range.n_slots);
   work.tile = tile_of(reads, largest_residual(in.component_dim));
   if (S::READS_AHEAD) {
     struct cursor next = at;
-    next_tiles<S>(next, range);
-    reads = read_work(in, range, next, mine);
+    next_tile<S>(next, range);
+    reads = read_tile(in, first_slot_of(next, range), range.n_slots);
   }
 }
 
@@ -91,18 +83,19 @@ static __global__ void __launch_bounds__(THREADS, GROUPS <= 2 ? 2 : 1)
 {
   begin_kernel();
   typedef scan_sizes<GROUPS, ROW_TILES, ROW_WARPS> S;
-  half_bits *ring = shared_memory<half_bits>();                                   /* [STAGES][S::STAGE] */
-  uint32_t *of_components = reinterpret_cast<uint32_t *>(ring + STAGES * S::STAGE); /* starts, or maxima so far */
-  uint32_t warp = threadIdx.x / WARP_LANES, mine = warp % S::ITEM_WARPS, n_components = (uint32_t)in.n_components;
+  half_bits *rings = shared_memory<half_bits>(); /* [ITEM_WARPS][STAGES][STAGE] */
+  uint32_t *of_components = reinterpret_cast<uint32_t *>(rings + S::ITEM_WARPS * STAGES * S::STAGE);
+  uint32_t warp = threadIdx.x / WARP_LANES, group = warp / ROW_WARPS, n_components = (uint32_t)in.n_components;
+  half_bits *ring = rings + group * STAGES * S::STAGE;
   struct row_starts starts = { of_components, blockIdx.y * S::BLOCK_ROWS, S::BLOCK_ROWS };
   uint32_t *behind = of_components + (n_components + 1) * S::BLOCK_ROWS;
   warp_notes<ROW_TILES> notes = { reinterpret_cast<sums_note<ROW_TILES> *>(behind) + warp * n_notes, n_notes, 0 };
-  struct cursor at = { blockIdx.x * S::ITEM_WARPS, blockIdx.x * S::ITEM_WARPS, 0 };
+  struct cursor at = { blockIdx.x * S::ITEM_WARPS + group, blockIdx.x * S::ITEM_WARPS + group, 0 };
   row_part<GROUPS, ROW_TILES> part;
   struct work work;
 
-  work.first_row = starts.first_row + warp / S::ITEM_WARPS * S::WARP_ROWS;
-  clear_ring<S>(ring);
+  work.first_row = starts.first_row + warp % ROW_WARPS * S::WARP_ROWS;
+  clear_rings<S>(rings);
   if (!IS_MAXIMA)
     make_starts<ROW_TILES>(in, floors, slack_of(GROUPS), starts, of_components);
   load_rows(in.rows, work.first_row, part);
@@ -112,17 +105,17 @@ static __global__ void __launch_bounds__(THREADS, GROUPS <= 2 ? 2 : 1)
   const unsigned lane_place = in_register(::lane_place<GROUPS>());
   const uint32_t *my_starts =
       of_components + start_place<ROW_TILES>(work.first_row - starts.first_row + 2 * (warp_lane() % 4));
-  struct tile_reads reads = read_work(in, range, at, mine);
-  for (uint32_t stage = 0; at.first_set < range.n_sets; stage = 1 - stage) {
+  struct tile_reads reads = read_tile(in, first_slot_of(at, range), range.n_slots);
+  for (uint32_t stage = 0; at.set < range.n_sets; stage = 1 - stage) {
     copy_async_wait<0>();
-    __syncthreads();
+    group_sync<S::GROUP_THREADS>();
     struct cursor next = at;
     advance<S>(next, range, n_components);
     load_step<S>(in, range, next, ring + (1 - stage) * S::STAGE);
     if (at.component == 0)
-      begin_tile<S>(in, range, at, mine, work, reads);
-    if (mine < tiles_of<S>(at, range) && work.first_row < in.rows.n && (IS_MAXIMA || has_admitted<S>(in, work))) {
-      const half_bits *buffer = ring + stage * S::STAGE + mine * S::BUFFER;
+      begin_tile<S>(in, range, at, work, reads);
+    if (work.first_row < in.rows.n && (IS_MAXIMA || has_admitted<S>(in, work))) {
+      const half_bits *buffer = ring + stage * S::STAGE;
       uint32_t end = least(at.component + S::TOGETHER, n_components);
 #pragma unroll 1
       for (uint32_t c = at.component; c < end; c++) {
@@ -131,8 +124,8 @@ static __global__ void __launch_bounds__(THREADS, GROUPS <= 2 ? 2 : 1)
           raise_maxima<ROW_TILES>(range, work, in.rows, c, tile_maxima(lane_rows, work, in.rows, part),
                                   of_components + c * THREADS + threadIdx.x, maxima);
         else
-          append_items(in, lane_rows, work, c, part, my_starts + (work.tile.is_known ? c : n_components) * S::BLOCK_ROWS,
-                       starts, notes, lists);
+          append_items(in, lane_rows, work, c, part,
+                       my_starts + (work.tile.is_known ? c : n_components) * S::BLOCK_ROWS, starts, notes, lists);
         buffer += S::APART;
       }
     }

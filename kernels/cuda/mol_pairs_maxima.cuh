@@ -47,7 +47,8 @@ static __device__ __forceinline__ void raise_best(const lane_rows<GROUPS> &lane_
   }
 }
 
-/* The row tile whose maxima spread_maxima() gives a lane. */
+/* The row tile whose maxima spread_maxima() gives a lane. With fewer than 8, other lanes get the same ones; the first
+ * 4 ROW_TILES lanes have all. */
 template <int ROW_TILES> static __device__ __forceinline__ unsigned tile_of_maxima()
 {
   unsigned lane = warp_lane(), tile = 0;
@@ -107,7 +108,7 @@ static __device__ __forceinline__ void raise_maxima(const struct scan_range &ran
 #pragma unroll
   for (unsigned i = 0; i < 2; i++) {
     size_t row = work.first_row + TILE_ROWS * tile_of_maxima<ROW_TILES>() + 2 * (warp_lane() % 4) + i;
-    if (row < rows.n)
+    if (row < rows.n && warp_lane() < 4 * ROW_TILES)
       maxima[(component * rows.n + row) * range.n_sets + work.set] =
           float_of((half_bits)(all >> 16 * i)) - rows.margins[row];
   }

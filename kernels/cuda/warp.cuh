@@ -47,6 +47,16 @@ static __device__ __forceinline__ unsigned warp_number()
   return __shfl_sync(WARP_ALL, threadIdx.x / WARP_LANES, 0);
 }
 
+/* A barrier for N_THREADS threads of a block, from a multiple of that many on. A block has at most 15 such groups. */
+template <int N_THREADS> static __device__ __forceinline__ void group_sync()
+{
+#ifdef SLUICE_CUDA_MODEL
+  cuda_model_group_sync(N_THREADS);
+#else
+  asm volatile("barrier.cta.sync %0, %1;" ::"r"(1 + threadIdx.x / N_THREADS), "n"(N_THREADS) : "memory");
+#endif
+}
+
 static __device__ __forceinline__ float warp_sum(float x)
 {
   for (int step = 16; step > 0; step /= 2)

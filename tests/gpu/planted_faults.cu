@@ -52,7 +52,9 @@ static __device__ uint32_t sum_of(enum planted_fault fault, struct shared *s)
       sum += s->lanes[t + i];
     s->sums[warp] = sum;
   }
-  if (fault != PLANTED_NO_SYNCTHREADS)
+  if (fault == PLANTED_GROUP_SYNC)
+    group_sync<THREADS / 2>();
+  else if (fault != PLANTED_NO_SYNCTHREADS)
     __syncthreads();
   sum = 0;
   for (unsigned i = 0; i < THREADS / WARP_LANES; i++)

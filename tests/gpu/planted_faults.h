@@ -19,6 +19,7 @@ enum planted_fault {
   PLANTED_NEVER_WAIT,         /* a thread ends before its copies */
   PLANTED_MISALIGNED_COPY,    /* an asynchronous copy from an address that is no multiple of 16 */
   PLANTED_NO_SYNCTHREADS,     /* warps read what others wrote to shared memory, without a barrier */
+  PLANTED_GROUP_SYNC,         /* ... with a barrier of groups of warps, and read what other groups wrote */
   PLANTED_EARLY_REUSE,        /* warps overwrite shared memory that others may still read */
   PLANTED_NO_SYNCWARP,        /* lanes read what others wrote; only a shuffle lies between */
   PLANTED_BLOCKS_WRITE,       /* blocks write the same word */

@@ -70,6 +70,7 @@ extern __constinit thread_local struct cuda_model_thread cuda_model_now;
 
 void cuda_model_begin_kernel();
 void __syncthreads();
+void cuda_model_group_sync(unsigned n); /* the same for n threads from a multiple of n on */
 void __syncwarp();
 void __threadfence();
 

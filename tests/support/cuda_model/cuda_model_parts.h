@@ -40,12 +40,13 @@ void cuda_model_leave();
 unsigned char *cuda_model_allocate_shared(size_t most);
 unsigned char *cuda_model_limit_shared(unsigned char *end, size_t bytes);
 
-/* Who accesses memory now, for the watch. An interval is the part of a block's run between two __syncthreads(); its
- * number is unique in a host thread. A step is the part of a warp's interval between two __syncwarp(). */
+/* Who accesses memory now, for the watch. An interval is the part of a block's run between two __syncthreads(), or of a
+ * group of its warps between two group_sync(); its number is unique in a host thread, and rises. A step is the part of
+ * a warp's interval between two __syncwarp(). */
 struct cuda_model_place {
   bool is_watched; /* a kernel runs, and the watch is on */
   bool has_begun;  /* the thread has called begin_kernel() */
-  uint32_t block, interval, step, warp, lane;
+  uint32_t block, block_interval, interval, step, warp, lane; /* block_interval: the last one of the whole block */
   const unsigned char *shared_end;
 };
 extern __constinit thread_local struct cuda_model_place cuda_model_place;
@@ -54,7 +55,8 @@ extern __constinit thread_local struct cuda_model_place cuda_model_place;
 extern bool cuda_model_is_watching;
 void cuda_model_watch_start();                      /* before the first kernel */
 void cuda_model_watch_kernel();                     /* a kernel begins in this host thread */
-uint32_t cuda_model_watch_interval(uint32_t block); /* the next interval of a block begins */
+/* The next interval of a block begins, or of n_warps of its warps. n_warps 0: of all. */
+uint32_t cuda_model_watch_interval(uint32_t block, unsigned first_warp, unsigned n_warps);
 void cuda_model_watch_access(const void *p, size_t n, bool is_write);
 void cuda_model_watch_unwrite(const void *p, size_t n); /* to read it is an error until the next write */
 void cuda_model_watch_copy(const void *to, const void *from, size_t n); /* outside kernels; either may be the host's */

@@ -30,7 +30,7 @@ enum {
   SHARED_MOST = 256 * 1024
 };
 
-enum fiber_state : unsigned char { READY, AT_BLOCK, AT_WARPGROUP, AT_WARP, DONE };
+enum fiber_state : unsigned char { READY, AT_BLOCK, AT_GROUP, AT_WARPGROUP, AT_WARP, DONE };
 
 /* An asynchronous copy that its thread has not waited for. */
 struct copy {
@@ -68,6 +68,7 @@ struct warpgroup {
 
 struct warp {
   unsigned n_arrived, parity, step;
+  uint32_t interval;
   unsigned char bytes[2][WARP][CUDA_MODEL_WARP_BYTES];
 };
 
@@ -76,6 +77,7 @@ struct block {
   fiber_state states[THREADS_MOST]; /* of the fibers */
   std::vector<warp> warps;
   warpgroup warpgroups[THREADS_MOST / WARPGROUP];
+  unsigned n_at_group[THREADS_MOST / WARP]; /* by the group's first warp */
   unsigned n_at_block, n_done;
   uint32_t interval, number;
   unsigned char *shared_end;
@@ -238,7 +240,8 @@ static void be(unsigned thread)
   cuda_model_now.thread.x = thread;
   if (cuda_model_place.is_watched) {
     cuda_model_place.has_begun = m->now->fibers[thread].has_begun;
-    cuda_model_place.interval = m->now->interval;
+    cuda_model_place.block_interval = m->now->interval;
+    cuda_model_place.interval = m->now->warps[thread / WARP].interval;
     cuda_model_place.warp = thread / WARP;
     cuda_model_place.step = m->now->warps[thread / WARP].step;
     cuda_model_place.lane = thread % WARP;
@@ -264,13 +267,18 @@ static void wait_in(fiber_state state)
   yield(false);
 }
 
-/* A new interval of the block begins: no access of its threads races with one of an earlier interval. */
-static void begin_interval(block *b)
+/* A new interval of some of the block's warps begins: no access of theirs races with one of theirs of an earlier
+ * interval. n_warps 0: of all warps. */
+static uint32_t begin_interval(block *b, unsigned first, unsigned n_warps)
 {
-  if (cuda_model_place.is_watched)
-    b->interval = cuda_model_watch_interval(b->number);
-  for (unsigned w = 0; w < m->n_threads / WARP; w++)
+  unsigned end = n_warps ? first + n_warps : m->n_threads / WARP;
+  uint32_t interval = cuda_model_place.is_watched ? cuda_model_watch_interval(b->number, first, n_warps) : 0;
+
+  for (unsigned w = first; w < end; w++) {
     b->warps[w].step = 0;
+    b->warps[w].interval = interval;
+  }
+  return interval;
 }
 
 void __syncthreads()
@@ -283,7 +291,25 @@ void __syncthreads()
   }
   b->n_at_block = 0;
   memset(b->states, READY, m->n_threads);
-  begin_interval(b);
+  b->interval = begin_interval(b, 0, 0);
+  be(m->current);
+}
+
+/* A block whose threads are not whole groups of n, or some of which never come, is a deadlock. */
+void cuda_model_group_sync(unsigned n)
+{
+  unsigned first = m->current / n * n;
+  block *b = m->now;
+
+  if (n % WARP)
+    cuda_model_stop("a group must have whole warps");
+  if (++b->n_at_group[first / WARP] < n) {
+    wait_in(AT_GROUP);
+    return;
+  }
+  b->n_at_group[first / WARP] = 0;
+  memset(b->states + first, READY, n);
+  begin_interval(b, first / WARP, n / WARP);
   be(m->current);
 }
 
@@ -539,13 +565,14 @@ static void begin_block(block *b, dim3 index, dim3 grid, size_t shared_bytes)
   for (unsigned w = 0; w < n_warps; w++)
     b->warps[w].n_arrived = b->warps[w].parity = 0;
   memset(b->warpgroups, 0, sizeof b->warpgroups);
+  memset(b->n_at_group, 0, sizeof b->n_at_group);
   b->identity.block = index;
   b->identity.block_size = dim3(m->n_threads);
   b->identity.grid = grid;
   b->identity.shared = cuda_model_limit_shared(b->shared_end, shared_bytes);
   memset(b->identity.shared, CUDA_MODEL_GARBAGE, shared_bytes);
   b->number = (index.z * grid.y + index.y) * grid.x + index.x;
-  begin_interval(b);
+  b->interval = begin_interval(b, 0, 0);
 }
 
 void cuda_model_begin_kernel()

@@ -4,9 +4,9 @@
  * nothing else of the thread sanitizer is used.
  *
  * Two accesses to a byte race if a kernel makes both, at least one writes, not both are atomic, and nothing orders
- * them. Only this orders them: a thread's program, __syncthreads() for the threads of a block, __syncwarp() for those
- * of a warp, and the end of a kernel. So a place (block, interval, warp, step, lane) tells all that a vector clock
- * would.
+ * them. Only this orders them: a thread's program, __syncthreads() for the threads of a block, group_sync() for those of
+ * a group of warps, __syncwarp() for those of a warp, and the end of a kernel. So a place (block, interval, warp, step,
+ * lane) tells all that a vector clock would.
  */
 #include <atomic>
 #include <dlfcn.h>
@@ -35,7 +35,13 @@ static std::atomic<unsigned> n_machines{ 0 };
 static thread_local unsigned machine;
 static thread_local uint32_t n_intervals; /* of this host thread, ever; the first of a kernel stands for many blocks */
 static thread_local uint32_t kernel_interval;
-static thread_local std::vector<uint32_t> blocks; /* of the kernel's intervals */
+
+/* Where an interval is: of a whole block, or of a group of its warps. */
+struct interval {
+  uint32_t block;
+  unsigned first_warp, n_warps; /* n_warps 0: the block */
+};
+static thread_local std::vector<interval> intervals; /* of the kernel */
 
 void cuda_model_watch_start()
 {
@@ -54,13 +60,13 @@ void cuda_model_watch_kernel()
 {
   if (machine == 0)
     machine = ++n_machines & 0xff;
-  blocks.clear();
-  kernel_interval = cuda_model_watch_interval(MANY_BLOCKS);
+  intervals.clear();
+  kernel_interval = cuda_model_watch_interval(MANY_BLOCKS, 0, 0);
 }
 
-uint32_t cuda_model_watch_interval(uint32_t block)
+uint32_t cuda_model_watch_interval(uint32_t block, unsigned first_warp, unsigned n_warps)
 {
-  blocks.push_back(block);
+  intervals.push_back({ block, first_warp, n_warps });
   return ++n_intervals;
 }
 
@@ -74,9 +80,29 @@ static bool is_of_this_kernel(who w)
   return w.machine == machine && w.interval >= kernel_interval;
 }
 
+static const interval &interval_of(who w)
+{
+  return intervals[w.interval - kernel_interval];
+}
+
 static uint32_t block_of(who w)
 {
-  return blocks[w.interval - kernel_interval];
+  return interval_of(w).block;
+}
+
+static bool has_warp(const interval &group, unsigned warp)
+{
+  return warp - group.first_warp < group.n_warps;
+}
+
+/* Has a barrier of the block, or of a group of warps that both are in, come between two accesses in other intervals? */
+static bool is_barrier_between(who before, who now)
+{
+  if (before.warp == now.warp || before.interval < cuda_model_place.block_interval)
+    return true;
+  bool are_together = interval_of(before).n_warps ? has_warp(interval_of(before), now.warp)
+                                                   : has_warp(interval_of(now), before.warp);
+  return are_together && before.interval < now.interval;
 }
 
 static bool is_shared(const void *p)
@@ -92,7 +118,7 @@ static bool is_unordered(who before, who now)
   if (block_of(before) != block_of(now))
     return true;
   if (before.interval != now.interval)
-    return false;
+    return !is_barrier_between(before, now);
   if (before.warp != now.warp)
     return true;
   return before.step == now.step && before.lane != now.lane;
@@ -107,8 +133,13 @@ static who joined(who before, who now)
     now.interval = kernel_interval;
     return now;
   }
-  if (before.interval != now.interval)
+  if (before.interval != now.interval) {
+    if (!is_barrier_between(before, now)) { /* only the block's next barrier comes after both */
+      now.interval = cuda_model_place.block_interval;
+      now.warp = MANY_WARPS;
+    }
     return now;
+  }
   if (before.warp != now.warp)
     now.warp = MANY_WARPS;
   else if (before.step == now.step && before.lane != now.lane)
