@@ -100,8 +100,8 @@ size_t mol_pairs_cuda_query_bytes(const struct funnel *f, uint32_t n_best)
 
   for (size_t q = 0; q < f->batch->n; q++)
     max_excluded = most(max_excluded, f->batch->results[q].admit.n_excluded);
-  return plan_lists(f, shape->n_query_components, n_best + max_excluded).list_bytes +
-         funnel_n_words(f->batch) * sizeof(uint32_t) +
+  size_t list_bytes = plan_lists(f, shape->n_query_components, n_best + max_excluded).list_bytes;
+  return list_bytes + list_bytes / 8 + funnel_n_words(f->batch) * sizeof(uint32_t) +
          shape->n_query_components * (mol_pairs_half_dim(shape->component_dim) * sizeof(uint16_t) + sizeof(float));
 }
 

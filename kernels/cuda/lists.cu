@@ -6,7 +6,7 @@ enum {
   THREADS = 512,
   SHORT_THREADS = 256, /* for lists that have room for SHORT_KEYS of each thread */
   SHORT_KEYS = 16,
-  MANY_LISTS = 512, /* of these lengths: then their number matters more than how fast one is */
+  MANY_LISTS = 512, /* with more of them that are no longer, their number matters more than how fast one is */
   MANY_THREADS = 128,
   MANY_KEYS = 8,
   LONG_THREADS = 1024

@@ -34,7 +34,7 @@ static __global__ void begin(struct mol_pair_union out, size_t n)
 
 static __host__ __device__ uint32_t sampled_rank(uint32_t rank, size_t stride)
 {
-  double mean = (double)rank / (double)stride, most = ceil(mean + 5.5 * sqrt(mean) + 2);
+  double mean = (double)rank / (double)stride, most = ceil(mean + 5.2 * sqrt(mean) + 3);
 
   return most < (double)rank ? (uint32_t)most : rank;
 }

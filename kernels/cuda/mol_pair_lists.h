@@ -34,8 +34,8 @@ struct mol_pair_union {
 err_t mol_pair_union_begin(struct device_stream *stream, const struct mol_pair_union *out);
 
 /* The rank, in a sample of one of `stride` items, of a score that surely some `rank` items of all reach. The sample has
- * m = rank / stride of the `rank` best items on average. If r of them are in a random sample, as many as this returns,
- * that has a probability below 10^-6 (Poisson). With a stride of 1 this is the rank. */
+ * m = rank / stride of the `rank` best items on average. That as many of them as this returns are in a random sample
+ * has a probability below 10^-6 for a list (Poisson). With a stride of 1 this is the rank. */
 uint32_t mol_pair_sampled_rank(uint32_t rank, size_t stride);
 
 /* The ranks of queries, and those of their lists. */

@@ -12,7 +12,7 @@
 
 enum {
   STAGES = 2,
-  COMPONENTS_MAX = 8 /* of one launch: their floors lie in shared memory */
+  COMPONENTS_MAX = 8 /* of one launch: their starts, or maxima, lie in shared memory */
 };
 
 /* Shared memory holds the groups' rings and then, for each component, a block's starts or a word for each lane; and
@@ -44,7 +44,7 @@ template <class S> static __device__ __forceinline__ void clear_rings(half_bits 
     *reinterpret_cast<uint4 *>(rings + i) = uint4{ 0, 0, 0, 0 };
 }
 
-/* Begin the warp's next tile. `reads` is what was read of it if READS_AHEAD, and then what was read of the one after.
+/* Begin the warp's next tile. With READS_AHEAD, `reads` has what was read of it, and gets what is read of the one after.
  */
 template <class S>
 static __device__ __forceinline__ void begin_tile(const struct mol_pairs_input &in, const struct scan_range &range,
@@ -102,7 +102,7 @@ static __global__ void __launch_bounds__(THREADS, GROUPS <= 2 ? 2 : 1)
   __syncthreads();
   load_step<S>(in, range, at, ring);
 
-  const unsigned lane_place = in_register(::lane_place<GROUPS>());
+  const unsigned my_place = in_register(lane_place<GROUPS>());
   const uint32_t *my_starts =
       of_components + start_place<ROW_TILES>(work.first_row - starts.first_row + 2 * (warp_lane() % 4));
   struct tile_reads reads = read_tile(in, first_slot_of(at, range), range.n_slots);
@@ -119,12 +119,12 @@ static __global__ void __launch_bounds__(THREADS, GROUPS <= 2 ? 2 : 1)
       uint32_t end = least(at.component + S::TOGETHER, n_components);
 #pragma unroll 1
       for (uint32_t c = at.component; c < end; c++) {
-        lane_rows<GROUPS> lane_rows = lane_rows_of<GROUPS>(buffer, lane_place);
+        lane_rows<GROUPS> my_rows = lane_rows_of<GROUPS>(buffer, my_place);
         if (IS_MAXIMA)
-          raise_maxima<ROW_TILES>(range, work, in.rows, c, tile_maxima(lane_rows, work, in.rows, part),
+          raise_maxima<ROW_TILES>(range, work, in.rows, c, tile_maxima(my_rows, work, in.rows, part),
                                   of_components + c * THREADS + threadIdx.x, maxima);
         else
-          append_items(in, lane_rows, work, c, part,
+          append_items(in, my_rows, work, c, part,
                        my_starts + (work.tile.is_known ? c : n_components) * S::BLOCK_ROWS, starts, notes, lists);
         buffer += S::APART;
       }
@@ -250,9 +250,15 @@ static uint32_t halves_of(const struct mol_pairs_input *in)
 size_t mol_pairs_sets_at_a_time(size_t n_rows, size_t dim, unsigned n_blocks)
 {
   bool is_few = are_few(n_rows, dim);
-  size_t n_tiles = dim <= GROUP ? (is_few ? 4 : 2) : !is_few ? 1 : dim <= 2 * GROUP ? 4 : 2; /* ITEM_WARPS */
+  size_t n_groups; /* of a block */
 
-  return 2 * n_blocks * n_tiles;
+  if (dim <= GROUP)
+    n_groups = is_few ? (size_t)scan_sizes<1, 4, 2>::ITEM_WARPS : (size_t)scan_sizes<1, 8, 4>::ITEM_WARPS;
+  else if (dim <= 2 * GROUP)
+    n_groups = is_few ? (size_t)scan_sizes<2, 4, 2>::ITEM_WARPS : (size_t)scan_sizes<2, 4, 8>::ITEM_WARPS;
+  else
+    n_groups = is_few ? (size_t)scan_sizes<4, 4, 4>::ITEM_WARPS : (size_t)scan_sizes<4, 4, 8>::ITEM_WARPS;
+  return 2 * n_blocks * n_groups;
 }
 
 err_code_t mol_pairs_maxima(struct device_stream *stream, const struct mol_pairs_input *input, size_t n_slots,

@@ -19,13 +19,13 @@
  *      (|f'| (1 + S) R + |f - f'| G + 2 d u |f| G + S |f'| G + l) (1 + 2 S)
  *    It covers 1, 2 and 3 for c = 0 and leaves e P to spare. That is more than the rounding errors of the margin itself
  *    and of subtracting it from the dot product.
- * 5. The test against a floor starts from c = margin + (S (1 + 2 S) |floor| - floor), rounded to a half. Both that
- *    rounding and the error s e |c| (1 + s e) of step 3 are below (s + 1/2 + s^2 e) e |c| < 0.96 S |c|, which is below
- *    S (1 + 2 S) |floor| + (1 - 1 / (1 + 2 S)) margin, because S < 2^-6. So the sum ends above 0 wherever the exact dot
- *    product reaches the floor; l keeps it from being 0. Its sign is the test.
+ * 5. The test against a floor starts from c = margin + (S (1 + 2 S) |floor| - floor), rounded to a half. Together,
+ *    that rounding and the error s e |c| (1 + s e) of step 3 are below (s + 1/2 + s^2 e) e |c| < 0.96 S |c|. This is
+ *    below S (1 + 2 S) |floor| + (1 - 1 / (1 + 2 S)) margin, because S < 2^-6. So the sum ends above 0 wherever the
+ *    exact dot product reaches the floor; l keeps it from being 0. Its sign is the test.
  * 6. A row of norm 1024 or more counts as zeros with an infinite margin: the sums of others fit in halves. It has no
  *    floor, and every item passes. If an item's residual is above R or not a number, its whole tile passes. An item
- * with a component that is not finite must have such a residual.
+ *    with a component that is not finite must have such a residual.
  *
  * 7. An estimate is the sum that is tested, less what it started from. It is off by at most
  *    (1 + 2 S) (margin + S |floor|): by 4, and by step 3's error for c. Items of tiles that pass whole have none.

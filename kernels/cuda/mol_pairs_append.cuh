@@ -13,7 +13,7 @@
 #define NANS  0x7e007e00u /* two halves */
 
 enum {
-  NOTES_MAX = 60 /* of a warp: with some 30 of them, there is no room for one of each lane */
+  NOTES_MAX = 60 /* of a warp: room for one of each lane, and as many of the steps before */
 };
 
 /* A lane's sums of 16 items, one of which may pass. Word 2 j + i has those of rows row + 8 j and row + 8 j + 1, and of
@@ -152,14 +152,14 @@ static __device__ __forceinline__ void load_starts(const uint32_t *mine, uint32_
 
 /* Compute the sums of items 16 i to 16 i + 15. Returns the AND of all. */
 template <int GROUPS, int ROW_TILES>
-static __device__ __forceinline__ uint32_t multiply_all(const lane_rows<GROUPS> &lane_rows, unsigned i,
+static __device__ __forceinline__ uint32_t multiply_all(const lane_rows<GROUPS> &my_rows, unsigned i,
                                                         const row_part<GROUPS, ROW_TILES> &part,
                                                         const uint32_t (&start)[ROW_TILES][2],
                                                         uint32_t (&sums)[2 * ROW_TILES])
 {
   uint32_t items[GROUPS * GROUP_STEPS][4], all = BELOW;
 
-  load_items<GROUPS>(lane_rows, i, items);
+  load_items<GROUPS>(my_rows, i, items);
 #pragma unroll
   for (int j = 0; j < ROW_TILES; j++) {
     uint32_t two[2];
@@ -176,7 +176,7 @@ static __device__ __forceinline__ uint32_t multiply_all(const lane_rows<GROUPS> 
  * my_starts: of the lane and this component, or NaNs */
 template <int GROUPS, int ROW_TILES>
 static __device__ __forceinline__ void append_items(const struct mol_pairs_input &in,
-                                                    const lane_rows<GROUPS> &lane_rows, const struct work &work,
+                                                    const lane_rows<GROUPS> &my_rows, const struct work &work,
                                                     uint32_t component, const row_part<GROUPS, ROW_TILES> &part,
                                                     const uint32_t *my_starts, const struct row_starts &starts,
                                                     warp_notes<ROW_TILES> &notes, const struct device_lists &lists)
@@ -185,11 +185,11 @@ static __device__ __forceinline__ void append_items(const struct mol_pairs_input
 
   load_starts<ROW_TILES>(my_starts, start);
   uint32_t sums[2][2 * ROW_TILES], all[2];
-  all[0] = multiply_all(lane_rows, 0, part, start, sums[0]);
+  all[0] = multiply_all(my_rows, 0, part, start, sums[0]);
 #pragma unroll
   for (unsigned i = 0; i < TILE / STEP_ITEMS; i++) {
     if (i + 1 < TILE / STEP_ITEMS)
-      all[(i + 1) % 2] = multiply_all(lane_rows, i + 1, part, start, sums[(i + 1) % 2]);
+      all[(i + 1) % 2] = multiply_all(my_rows, i + 1, part, start, sums[(i + 1) % 2]);
     unsigned lanes = __ballot_sync(WARP_ALL, all[i % 2] != BELOW);
     if (lanes == 0)
       continue;

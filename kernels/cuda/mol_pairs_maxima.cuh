@@ -24,7 +24,7 @@ static __device__ void drop_others(const struct mol_pairs_rows &rows, const stru
 /* Raise best[j] to the largest sums of a tile's items with the lane's rows 8 j + 2 t and 8 j + 2 t + 1, t = lane % 4.
  * IS_WHOLE: every row admits all 64 items, and all are present. */
 template <bool IS_WHOLE, int GROUPS, int ROW_TILES>
-static __device__ __forceinline__ void raise_best(const lane_rows<GROUPS> &lane_rows, const struct work &work,
+static __device__ __forceinline__ void raise_best(const lane_rows<GROUPS> &my_rows, const struct work &work,
                                                   const struct mol_pairs_rows &rows,
                                                   const row_part<GROUPS, ROW_TILES> &part, uint32_t (&best)[ROW_TILES])
 {
@@ -35,7 +35,7 @@ static __device__ __forceinline__ void raise_best(const lane_rows<GROUPS> &lane_
     uint32_t items[GROUPS * GROUP_STEPS][4];
     uint32_t start[2] = { IS_WHOLE || is_present(work.tile, STEP_ITEMS * i + g) ? 0 : NO_MAXIMA,
                           IS_WHOLE || is_present(work.tile, STEP_ITEMS * i + g + 8) ? 0 : NO_MAXIMA };
-    load_items<GROUPS>(lane_rows, i, items);
+    load_items<GROUPS>(my_rows, i, items);
 #pragma unroll
     for (int j = 0; j < ROW_TILES; j++) {
       uint32_t sums[2];
@@ -76,7 +76,7 @@ template <int ROW_TILES> static __device__ __forceinline__ uint32_t spread_maxim
 
 /* The largest sums of a tile's items with rows 8 j + 2 t and 8 j + 2 t + 1, where j is tile_of_maxima(). */
 template <int GROUPS, int ROW_TILES>
-static __device__ __forceinline__ uint32_t tile_maxima(const lane_rows<GROUPS> &lane_rows, const struct work &work,
+static __device__ __forceinline__ uint32_t tile_maxima(const lane_rows<GROUPS> &my_rows, const struct work &work,
                                                        const struct mol_pairs_rows &rows,
                                                        const row_part<GROUPS, ROW_TILES> &part)
 {
@@ -86,9 +86,9 @@ static __device__ __forceinline__ uint32_t tile_maxima(const lane_rows<GROUPS> &
   for (int j = 0; j < ROW_TILES; j++)
     best[j] = NO_MAXIMA;
   if (work.tile.present == ~UINT64_C(0) && !rows.admitted.of)
-    raise_best<true>(lane_rows, work, rows, part, best);
+    raise_best<true>(my_rows, work, rows, part, best);
   else
-    raise_best<false>(lane_rows, work, rows, part, best);
+    raise_best<false>(my_rows, work, rows, part, best);
   uint32_t maxima = spread_maxima(best);
   return work.tile.is_known ? maxima : NO_MAXIMA;
 }

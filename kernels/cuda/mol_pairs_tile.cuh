@@ -147,16 +147,16 @@ template <int GROUPS> struct lane_rows {
   uint32_t of_step[GROUPS * GROUP_STEPS];
 };
 
-/* lane_place: the function's result */
+/* my_place: lane_place() */
 template <int GROUPS>
-static __device__ __forceinline__ lane_rows<GROUPS> lane_rows_of(const half_bits *buffer, unsigned lane_place)
+static __device__ __forceinline__ lane_rows<GROUPS> lane_rows_of(const half_bits *buffer, unsigned my_place)
 {
   uint32_t first = shared_address(buffer);
   lane_rows<GROUPS> rows;
 
 #pragma unroll
   for (unsigned step = 0; step < GROUPS * GROUP_STEPS; step++) /* the permutation is an exclusive or */
-    rows.of_step[step] = first + (lane_place ^ step * STEP_NUMBERS) * (uint32_t)sizeof(half_bits);
+    rows.of_step[step] = first + (my_place ^ step * STEP_NUMBERS) * (uint32_t)sizeof(half_bits);
   return rows;
 }
 

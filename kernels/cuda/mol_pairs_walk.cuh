@@ -18,7 +18,7 @@ struct scan_range {
   uint32_t item_halves; /* numbers from one item to the next */
 };
 
-/* The sizes of a scan. A stage is [TOGETHER][APART] numbers; those of a block's groups take 32 KiB at most. */
+/* The sizes of a scan. A stage is [TOGETHER][APART] numbers; those of a block's groups take some 32 KiB. */
 template <int GROUPS, int ROW_TILES, int ROW_WARPS> struct scan_sizes {
   enum {
     ITEM_WARPS = WARPS / ROW_WARPS,

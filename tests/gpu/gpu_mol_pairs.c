@@ -22,6 +22,8 @@ static struct mol_pairs_input input_of(void)
   return input;
 }
 
+static float scale = 1.0f; /* of the queries */
+
 /* The largest distance allowed between a bound and the dot product of a row that is compared with `floor` (0 if with
  * none): twice the expected one, so that loose bounds fail. */
 static float looseness(size_t row, float floor)
@@ -34,7 +36,8 @@ static float looseness(size_t row, float floor)
   double n_steps = (double)mol_pairs_half_dim(shape()->component_dim) / 16, size = sqrt(square);
   if (shape()->component_dim > MOL_PAIRS_DIM_MAX)
     n_steps = 0;
-  return (float)(2 * (size + fmin(fabs((double)floor), 2)) * (n_steps + 1) * 0x1p-10 + size * 0x1p-9) + 1e-5f;
+  double of_floor = isfinite(floor) ? fabs((double)floor) : 0;
+  return (float)(2 * (size + of_floor) * (n_steps + 1) * 0x1p-10 + size * 0x1p-9) + 1e-5f;
 }
 
 static void check_maxima(const struct mol_pairs_input *input, size_t stride)
@@ -153,7 +156,7 @@ static void check_near(const struct mol_pairs_input *input)
 
   rank = 1 + dice_below(&t.dice, t.n_slots / 4 + 1);
   for (size_t list = 0; list < n_lists; list++)
-    floors[list] = -2.0f;
+    floors[list] = -2.0f * scale;
   device_floors = to_device(floors, n_lists, sizeof *floors);
   CHECK_OK(funnel_lists(t.worker, n_lists, t.n_slots, &lists));
   CHECK_OK(device_worker_array(t.worker, n_lists, sizeof *estimates, &estimates));
@@ -188,6 +191,8 @@ static void check_near(const struct mol_pairs_input *input)
 static void check_bounds(const struct mol_shape *of, size_t n_slots, size_t n_queries, enum draw draw, size_t one_of)
 {
   open_fixture(of, n_slots, n_queries, draw, one_of);
+  for (size_t i = 0; i < n_queries * of->n_query_components * of->component_dim; i++)
+    t.queries[i] *= scale;
   upload();
   struct mol_pairs_input input = input_of();
   check_maxima(&input, 1);
@@ -241,6 +246,24 @@ static void check_infinities(void)
   close_fixture();
 }
 
+/* Numbers of rows on both sides of what one warp, all warps and one block hold, several launches for many components,
+ * and rows as large as they may be. */
+static void check_many_rows(void)
+{
+  static const struct mol_shape many[] = { { 8, 2, 32, 1, 1.0f }, { 8, 1, 64, 1, 1.0f },  { 8, 1, 128, 1, 1.0f },
+                                           { 1, 9, 16, 1, 1.0f }, { 2, 16, 24, 1, 1.0f }, { 3, 2, 27, 1, 1.0f } };
+  static const size_t n_queries[] = { 8, 9, 17, 33 };
+
+  for (size_t s = 0; s < sizeof many / sizeof many[0]; s++) {
+    for (size_t i = 0; i < check_size(4, 2); i++)
+      check_bounds(&many[s], 1 + dice_below(&t.dice, 200), n_queries[i], DRAW_UNIFORM, i % 2 ? 1 : 3);
+  }
+  scale = 1000.0f;
+  for (size_t s = 0; s < 3; s++)
+    check_bounds(&many[s], 1 + dice_below(&t.dice, 200), 2, DRAW_UNIFORM, 1);
+  scale = 1.0f;
+}
+
 int main(void)
 {
   check_begin("gpu_mol_pairs");
@@ -253,6 +276,7 @@ int main(void)
       check_bounds(&shapes[s], 1 + dice_below(&t.dice, 300), 1 + dice_below(&t.dice, 3), draw, draw % 2 ? 1 : 40);
     }
   }
+  check_many_rows();
   device_worker_close(&t.worker);
   return check_end("gpu_mol_pairs");
 }

@@ -50,7 +50,7 @@ static const struct planted cases[] = {
   { "never wait", PLANTED_NEVER_WAIT, HOST_NOTHING, NOTHING, "on", "ends before the asynchronous copies" },
   { "misaligned copy", PLANTED_MISALIGNED_COPY, HOST_NOTHING, NOTHING, "on", "not multiples of 16" },
   { "no syncthreads", PLANTED_NO_SYNCTHREADS, HOST_NOTHING, A_WATCH, "watch", "cuda_model: a" },
-  { "group sync", PLANTED_GROUP_SYNC, HOST_NOTHING, A_WATCH, "watch", "a race" },
+  { "group sync", PLANTED_GROUP_SYNC, HOST_NOTHING, A_WATCH, "watch", "cuda_model: a" },
   { "early reuse", PLANTED_EARLY_REUSE, HOST_NOTHING, A_WATCH, "watch", "a race" },
   { "no syncwarp", PLANTED_NO_SYNCWARP, HOST_NOTHING, A_WATCH, "watch", "a race: a read, and a write before it" },
   { "blocks write", PLANTED_BLOCKS_WRITE, HOST_NOTHING, A_WATCH, "watch", "a race: two writes" },

@@ -78,6 +78,7 @@ struct block {
   std::vector<warp> warps;
   warpgroup warpgroups[THREADS_MOST / WARPGROUP];
   unsigned n_at_group[THREADS_MOST / WARP]; /* by the group's first warp */
+  unsigned group_threads;                   /* 0: no group_sync() yet */
   unsigned n_at_block, n_done;
   uint32_t interval, number;
   unsigned char *shared_end;
@@ -301,8 +302,9 @@ void cuda_model_group_sync(unsigned n)
   unsigned first = m->current / n * n;
   block *b = m->now;
 
-  if (n % WARP)
-    cuda_model_stop("a group must have whole warps");
+  if (n % WARP || (b->group_threads && b->group_threads != n))
+    cuda_model_stop("a block's groups must have whole warps, and all of them as many");
+  b->group_threads = n;
   if (++b->n_at_group[first / WARP] < n) {
     wait_in(AT_GROUP);
     return;
@@ -566,6 +568,7 @@ static void begin_block(block *b, dim3 index, dim3 grid, size_t shared_bytes)
     b->warps[w].n_arrived = b->warps[w].parity = 0;
   memset(b->warpgroups, 0, sizeof b->warpgroups);
   memset(b->n_at_group, 0, sizeof b->n_at_group);
+  b->group_threads = 0;
   b->identity.block = index;
   b->identity.block_size = dim3(m->n_threads);
   b->identity.grid = grid;

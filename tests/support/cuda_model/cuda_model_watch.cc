@@ -95,14 +95,19 @@ static bool has_warp(const interval &group, unsigned warp)
   return warp - group.first_warp < group.n_warps;
 }
 
-/* Has a barrier of the block, or of a group of warps that both are in, come between two accesses in other intervals? */
+/* Has a barrier of the block, or of a group of warps that both are in, come between two accesses in other intervals?
+ * Of several warps it is only known that they are in the group whose interval it was. So a write after group_sync() is
+ * wrongly called a race with reads of several warps between __syncthreads() and the first group_sync(). */
 static bool is_barrier_between(who before, who now)
 {
   if (before.warp == now.warp || before.interval < cuda_model_place.block_interval)
     return true;
-  bool are_together = interval_of(before).n_warps ? has_warp(interval_of(before), now.warp)
-                                                   : has_warp(interval_of(now), before.warp);
-  return are_together && before.interval < now.interval;
+  if (before.interval > now.interval)
+    return false;
+  const interval &then = interval_of(before), &last = interval_of(now); /* whose barrier was the last one of `now` */
+  if (before.warp != MANY_WARPS)
+    return has_warp(last, before.warp);
+  return then.n_warps > 0 && has_warp(last, then.first_warp) && has_warp(last, then.first_warp + then.n_warps - 1);
 }
 
 static bool is_shared(const void *p)
