@@ -171,7 +171,8 @@ static __device__ __forceinline__ uint32_t multiply_all(const lane_rows<GROUPS> 
   return all;
 }
 
-/* Append the items of the warp's tile that may reach the floors of a component's lists.
+/* Append the items of the warp's tile that may reach the floors of a component's lists. The products of the next 16
+ * items run while the sums of the last ones are tested.
  *
  * my_starts: of the lane and this component, or NaNs */
 template <int GROUPS, int ROW_TILES>
