@@ -51,8 +51,9 @@ const char *json_scalar_kind(const json_t *json)
     return "text";
   case JSON_INTEGER:
     return "an integer";
-  case JSON_REAL:
-    return "a fraction";
+  case JSON_REAL: /* 5.0 and 5e3 are no integers to the parser */
+    return trunc(json_real_value(json)) == json_real_value(json) ? "a number with a decimal point or an exponent"
+                                                                 : "a fraction";
   case JSON_TRUE:
     return "true";
   case JSON_FALSE:
