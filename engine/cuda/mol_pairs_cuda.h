@@ -32,9 +32,9 @@ struct mol_pairs_found {
  * found   candidates: the union over the pairs, each slot once; scores are undefined, and earlier entries are lost.
  *         nth_best: the largest N-th best dot product over the pairs. No admitted item outside the candidates has a
  *         larger one. -inf if all admitted items are candidates.
- *         has_overflowed: 1 if a list or the candidates overflowed, for example because very many items are alike, or
- * if a list may lack one of its best, because too many of them were in the sample that gave its floor. Then nth_best is
- * invalid for that query, and the candidates, though each is an admitted item, are not all.
+ *         has_overflowed: 1 if a list or the candidates overflowed, for example because very many items are alike.
+ *         Also 1 if a list may lack one of its best: too many of them were in the sample that gave its floor. Then
+ *         nth_best is invalid for that query. Its candidates are admitted items, but may not be all.
  *
  * If the lists exceed the free scratch they are found in several passes. Scratch is free again afterwards. Returns
  * ERR_DEVICE when less scratch is free than group->n times mol_pairs_cuda_query_bytes() plus 64 KiB; ERR_MEMORY.

@@ -32,6 +32,7 @@ static __global__ void begin(struct mol_pair_union out, size_t n)
   out.has_overflowed[q] = 0;
 }
 
+/* mol_pair_sampled_rank(): 5.2 deviations of a Poisson distribution above its mean, and 3 more for small means. */
 static __host__ __device__ uint32_t sampled_rank(uint32_t rank, size_t stride)
 {
   double mean = (double)rank / (double)stride, most = ceil(mean + 5.2 * sqrt(mean) + 3);

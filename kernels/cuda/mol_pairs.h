@@ -24,8 +24,8 @@
  *    below S (1 + 2 S) |floor| + (1 - 1 / (1 + 2 S)) margin, because S < 2^-6. So the sum ends above 0 wherever the
  *    exact dot product reaches the floor; l keeps it from being 0. Its sign is the test.
  * 6. A row of norm 1024 or more counts as zeros with an infinite margin: the sums of others fit in halves. It has no
- *    floor, and every item passes. If an item's residual is above R or not a number, its whole tile passes. An item
- *    with a component that is not finite must have such a residual.
+ *    floor, and every item passes. If an item's residual is above R or not a number, its whole tile passes: sums start
+ *    from NaN then. An item with a component that is not finite must have such a residual.
  *
  * 7. An estimate is the sum that is tested, less what it started from. It is off by at most
  *    (1 + 2 S) (margin + S |floor|): by 4, and by step 3's error for c. Items of tiles that pass whole have none.

@@ -89,7 +89,7 @@ static __device__ __forceinline__ bool is_present(const struct tile &tile, unsig
 
 /* A warp's work on a tile. */
 struct work {
-  uint32_t set, tile_index, first_slot;
+  uint32_t set, tile_index, first_slot; /* the tile's */
   uint32_t first_row;                   /* the warp's */
   struct tile tile;
 };

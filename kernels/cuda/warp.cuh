@@ -178,7 +178,8 @@ static __device__ __forceinline__ void mma_f16(float d[4], const uint32_t a[4], 
 /* The same with C and D in half precision: c[0] is C[g][2t, 2t+1], c[1] C[g+8][2t, 2t+1], and D likewise. A number of D
  * is rounded to nearest at the end. Some generations may add the products in two parts, and round after each. That is
  * MMA_HALF_ERROR of the sum of the magnitudes, which includes MMA_ERROR, and MMA_HALF_LOST where halves are subnormal;
- * and MMA_LOST as above. tests/gpu/gpu_mma.c measures this, too. */
+ * and MMA_LOST as above. tests/gpu/gpu_mma.c measures this, too. A NaN in D has no sign bit, whatever NaN it comes from
+ * (tests/gpu/gpu_mol_pairs.c). */
 #define MMA_HALF_ERROR 0x1.02p-10f
 #define MMA_HALF_LOST  0x1p-24f
 
