@@ -372,9 +372,10 @@ const struct setting settings[] = {
     .meaning = "Address of the status page `/`, and of `/healthz`, `/readyz`, `/metrics` and `/status`. There is no "
                "authentication: keep it on a loopback address." },
   { .path = "http.hosts", .type = SETTING_HOSTS, .offset = AT(http.hosts), .min = 1, .max = 253, .default_text = "",
-    .meaning = "Host names that requests may use, such as `sluice.example.org`; the port does not matter. On a "
-               "loopback address, only `localhost`, loopback addresses and these names are answered, which protects "
-               "against DNS rebinding. On another address, every name is answered until this list has an entry." },
+    .meaning = "Hosts that requests may use: names such as `sluice.example.org`, or addresses; the port does not "
+               "matter. On a loopback address, only `localhost`, loopback addresses and these are answered, which "
+               "protects against DNS rebinding. On another address, every name is answered until this list has an "
+               "entry." },
 
   { .path = "http.data", .type = SETTING_CHOICE, .default_text = "local",
     .choices = "`local`, `all`, `off`", .choose = choose_data,

@@ -73,7 +73,7 @@ bool http_hosts_serve(const struct http_hosts *h, const char *host)
   if (!strip(host, name))
     return false;
   if (is_numeric(name, &is_loopback))
-    return is_loopback || !h->is_loopback || strcmp(name, h->listen) == 0;
+    return is_loopback || !h->is_loopback || strcmp(name, h->listen) == 0 || has_name(h, name);
   return has_name(h, name) || (!h->is_loopback && h->names->n == 0);
 }
 

@@ -21,14 +21,14 @@ void http_hosts_init(const char *listen, const struct config_list *names, struct
  *
  * host  NULL: the request has no such header; it is answered, because browsers always send one
  *
- * These hosts are answered: localhost, the listening address, loopback addresses, and the names in http.hosts. If the
+ * These hosts are answered: localhost, the listening address, loopback addresses, and those in http.hosts. If the
  * listening address is not a loopback address, every numeric address is answered too. If http.hosts is empty as well,
  * every name is answered.
  */
 bool http_hosts_serve(const struct http_hosts *h, const char *host);
 
-/* Is it a host that no web page can have made its own? These are: none at all, numeric addresses, localhost, and the
- * names in http.hosts.
+/* Is it a host that no web page can have made its own? These are: none at all, numeric addresses, localhost, and
+ * those in http.hosts.
  *
  * host  of a request that is answered
  */

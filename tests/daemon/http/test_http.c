@@ -158,8 +158,8 @@ static void an_unknown_host_gets_421(void **state)
 
 static void hosts_are_matched_by_address_name_and_list(void **state)
 {
-  char *names[] = { "sluice.example.org", "other:99" };
-  const struct config_list none = { 0 }, two = { names, 2 };
+  char *names[] = { "sluice.example.org", "other:99" }, *addresses[] = { "192.0.2.1", "[2001:db8::1]" };
+  const struct config_list none = { 0 }, two = { names, 2 }, numeric = { addresses, 2 };
   const struct {
     const char *listen;
     const struct config_list *names;
@@ -185,6 +185,9 @@ static void hosts_are_matched_by_address_name_and_list(void **state)
     { "127.0.0.1:8321", &two, "sluice.example.org:443", true },
     { "127.0.0.1:8321", &two, "OTHER", true },
     { "127.0.0.1:8321", &two, "third", false },
+    { "127.0.0.1:8321", &numeric, "192.0.2.1:8321", true },
+    { "127.0.0.1:8321", &numeric, "[2001:db8::1]:8321", true },
+    { "127.0.0.1:8321", &numeric, "192.0.2.2:8321", false },
     { "0.0.0.0:8321", &none, "any.example", true },
     { "0.0.0.0:8321", &two, "any.example", false },
     { "0.0.0.0:8321", &two, "sluice.example.org", true },
