@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sluicectl topics: create the topics that the configuration names. */
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,17 +38,21 @@ static err_t create_all(struct ctl_context *ctx, int n_partitions)
   /* Compaction keeps the newest record of each item for ever, so a lost store can be filled again from the topic. */
   static const struct kafka_property compacted[] = { { "cleanup.policy", "compact" } };
   const struct config *c = ctx->config;
+  /* What users have seen comes from this topic alone, if a store is lost. */
+  char seen_ms[sizeof "-9223372036854775808"];
+  const struct kafka_property seen_kept[] = { { "retention.ms", seen_ms } };
   const struct role roles[] = {
     { "catalogue", c->catalogue.topic, &c->catalogue.kafka, { compacted, 1 } },
     { "queries", c->query.topic, &c->query.kafka, { NULL, 0 } },
     { "answers", c->query.answer_topic, &c->query.answer_kafka, { NULL, 0 } },
     { "dead letters", c->catalogue.dead_letter_topic, &c->catalogue.kafka, { NULL, 0 } },
-    { "seen", c->seen.topic, &c->seen.kafka, { NULL, 0 } },
+    { "seen", c->seen.topic, &c->seen.kafka, { seen_kept, 1 } },
     { "comparisons", c->models.shadow_topic, &c->query.answer_kafka, { NULL, 0 } },
     { "model files", c->models.files_topic, &c->catalogue.kafka, { compacted, 1 } },
     { "partials", config_is_shard(c) ? c->query.partials_topic : "", &c->query.answer_kafka, { NULL, 0 } },
   };
 
+  snprintf(seen_ms, sizeof seen_ms, "%" PRId64, c->seen.ttl_s > 0 ? (int64_t)c->seen.ttl_s * 1000 : -1);
   for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
     if (*roles[i].topic)
       TRY(create(ctx, &roles[i], n_partitions));
@@ -84,6 +89,7 @@ const struct ctl_command ctl_topics_command = {
           "                   keys move to other partitions\n"
           "\n"
           "The names come from the configuration. Existing topics stay unchanged. The catalogue's topic is created\n"
-          "with compaction. The replication factor is the broker's default.\n",
+          "with compaction, and that of seen items with a retention of seen.ttl_s. The replication factor is the\n"
+          "broker's default.\n",
   .run = run_topics,
 };

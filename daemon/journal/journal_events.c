@@ -78,6 +78,8 @@ static const struct journal_event events[] = {
   { "seen_caught_up", "a3351bd6b8d445e4b0bb6ed999afe60d", "The seen topic has been read" },
   { "seen_discontinuity", "957c80b350b74e7abd2cc693b877d778", "The seen topic does not continue what was stored" },
   { "seen_failed", "002e181561644144be39c5cd4f3b1cee", "What a user has seen cannot be read" },
+  { "seen_topic_compacted", "cbea183c0e4b406f9d20597d9f632ba2", "The seen topic is compacted" },
+  { "seen_topic_short", "9746d9fc52904ab5a3047be6e877cde2", "The seen topic does not reach back far enough" },
   { "seen_waiting", "77d160d08b124f678acf89a967fe89c8", "The seen topic is not read" },
   { "shadow_failed", "0034f7468fb84e2e9bc80adaf60553a1", "A query could not be compared in two generations" },
   { "shadow_not_written", "d6998c91446f4b00b10d40f3d600efec", "A comparison of two generations was not written" },

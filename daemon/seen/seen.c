@@ -389,7 +389,8 @@ err_t seen_open(const struct seen_context *context, struct seen **out)
   if (context->config->catalogue.commit_interval_ms > 0) /* otherwise we may perhaps use no group */
     layers.layer[layers.n++] = (struct kafka_properties){ &s->group, 1 };
   layers.client = "seen";
-  TRY(seen_topic_init(&layers, context->config->seen.topic, s->store, &s->topic));
+  TRY(seen_topic_init(&layers, context->config->seen.topic, (int64_t)context->config->seen.ttl_s * 1000, s->store,
+                      &s->topic));
   if (pthread_create(&s->thread, NULL, run, s) != 0)
     FAIL(ERR_SYSTEM, "the seen thread cannot be started");
   s->has_thread = true;

@@ -9,10 +9,10 @@
 
 enum { BROKER_TIMEOUT_MS = 5000 };
 
-err_t seen_topic_init(const struct kafka_layers *layers, const char *name, struct seen_store *store,
+err_t seen_topic_init(const struct kafka_layers *layers, const char *name, int64_t ttl_ms, struct seen_store *store,
                       struct seen_topic *out)
 {
-  *out = (struct seen_topic){ .layers = *layers, .name = name, .store = store };
+  *out = (struct seen_topic){ .layers = *layers, .name = name, .ttl_ms = ttl_ms, .store = store };
   return topic_reader_open(layers, name, &out->reader);
 }
 
@@ -76,11 +76,30 @@ static err_t await_broker(struct seen_topic *t)
   return topic_reader_cluster_id(t->reader, BROKER_TIMEOUT_MS, &cluster);
 }
 
+/* The store keeps what was read, but a daemon with an empty store has only what the topic still has. */
+static void warn_of_losses(const struct seen_topic *t, const struct topic_policy *policy)
+{
+  bool is_short = policy->deletes && policy->retention_ms >= 0 && (t->ttl_ms == 0 || policy->retention_ms < t->ttl_ms);
+
+  if (policy->is_compacted)
+    log_warn("seen_topic_compacted",
+             "topic=%s note=\"compaction keeps only the last record of each user: set cleanup.policy to delete\"",
+             t->name);
+  if (is_short)
+    log_warn("seen_topic_short",
+             "topic=%s retention_s=%" PRId64 " ttl_s=%" PRId64
+             " note=\"a daemon with an empty store would return older items again: raise retention.ms of the topic to "
+             "seen.ttl_s\"",
+             t->name, policy->retention_ms / 1000, t->ttl_ms / 1000);
+}
+
 err_t seen_topic_resume(struct seen_topic *t)
 {
   TRY(await_broker(t));
   struct topic_policy policy = topic_reader_policy(t->reader, BROKER_TIMEOUT_MS);
 
+  if (!t->is_quiet)
+    warn_of_losses(t, &policy);
   topic_reader_unassign(t->reader);
   topic_positions_clear(&t->positions);
   t->positions.has_holes = !policy.is_known || policy.is_compacted;

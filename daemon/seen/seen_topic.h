@@ -17,10 +17,11 @@ struct seen_topic {
   struct seen_store *store;
   struct topic_reader *reader; /* owned */
   struct topic_positions positions;
-  bool is_quiet; /* the owner has just logged the same lines */
+  int64_t ttl_ms; /* how long seen items are remembered; 0: as long as there is room */
+  bool is_quiet;  /* the owner has just logged the same lines */
 };
 
-err_t seen_topic_init(const struct kafka_layers *layers, const char *name, struct seen_store *store,
+err_t seen_topic_init(const struct kafka_layers *layers, const char *name, int64_t ttl_ms, struct seen_store *store,
                       struct seen_topic *out);
 void seen_topic_fini(struct seen_topic *t);
 

@@ -15,8 +15,11 @@ static void read_entry(const rd_kafka_ConfigEntry_t *entry, struct topic_policy 
   if (strcmp(name, "cleanup.policy") == 0) {
     out->is_known = true;
     out->is_compacted = strstr(value, "compact") != NULL;
+    out->deletes = strstr(value, "delete") != NULL;
   } else if (strcmp(name, "delete.retention.ms") == 0) {
     out->delete_retention_ms = strtoll(value, NULL, 10);
+  } else if (strcmp(name, "retention.ms") == 0) {
+    out->retention_ms = strtoll(value, NULL, 10);
   }
 }
 

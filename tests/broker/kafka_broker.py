@@ -81,6 +81,13 @@ class KafkaBroker(KafkaNode):
         self._finish(self.admin().delete_topics([name]))
         self.wait_for(lambda topics: name not in topics, f"the end of topic {name}")
 
+    def topic_config(self, name):
+        """Return the settings of a topic, as texts."""
+        import confluent_kafka.admin
+        resource = confluent_kafka.admin.ConfigResource("topic", name)
+        entries = self.admin().describe_configs([resource])[resource].result(TIMEOUT_S)
+        return {setting: entry.value for setting, entry in entries.items()}
+
     def grow_topic(self, name, partitions):
         import confluent_kafka.admin
         self._finish(self.admin().create_partitions([confluent_kafka.admin.NewPartitions(name, partitions)]))

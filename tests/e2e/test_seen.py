@@ -334,6 +334,23 @@ class RealBroker(SeenCase):
         self.finish()
         system.daemon.stop()
 
+    def test_a_topic_that_keeps_too_little_is_told(self):
+        self.broker = real_broker.open_for(self.addCleanup)
+        system = self.open({"ttl_s": 864000}, prefix="short", bootstrap=self.broker.bootstrap)
+        topic = system.topic("seen")
+        system.daemon.ctl("topics", "create", "--partitions", "1")
+        self.assertEqual(self.broker.topic_config(topic)["retention.ms"], "864000000")
+        system.open()
+        eventually(lambda: system.daemon.status()["seen"]["caught_up"], "the seen topic to be read")
+        self.assertNotIn("seen_topic_", system.daemon.log())
+        system.daemon.stop()
+        self.broker.delete_topic(topic)
+        self.broker.create_topic(topic, 1, {"cleanup.policy": "compact,delete", "retention.ms": "863999999"})
+        system.daemon.start()
+        eventually(lambda: "event=seen_topic_compacted" in system.daemon.log(), "the warning of compaction")
+        self.assertRegex(system.daemon.log(), "event=seen_topic_short .*retention_s=863999 ttl_s=864000")
+        system.daemon.stop()
+
 
 if __name__ == "__main__":
     data.main()
