@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 
@@ -14,6 +15,8 @@ enum { SHOWN_BYTES = 400 };
 /* Print a value for an error. */
 static void print_value(const struct value *value, char out[SHOWN_BYTES])
 {
+  char number[32];
+
   switch (value->kind) {
   case VALUE_NULL:
     snprintf(out, SHOWN_BYTES, "null");
@@ -25,7 +28,8 @@ static void print_value(const struct value *value, char out[SHOWN_BYTES])
     snprintf(out, SHOWN_BYTES, "the integer %" PRId64, value->integer);
     break;
   case VALUE_NUMBER:
-    snprintf(out, SHOWN_BYTES, "the number %.17g", value->number);
+    snprintf(number, sizeof number, "%.17g", value->number);
+    snprintf(out, SHOWN_BYTES, "the number %s%s", number, strpbrk(number, ".en") ? "" : ".0");
     break;
   case VALUE_TEXT:
     snprintf(out, SHOWN_BYTES, "the text %s", log_quote(value->text));
@@ -122,7 +126,8 @@ err_t attribute_normalize(const struct attribute *attribute, struct region *regi
   case ATTRIBUTE_KEYWORDS:
     return normalize_set(attribute, region, value);
   case ATTRIBUTE_INTEGER:
-    return value->kind == VALUE_INTEGER ? ERR_OK : fail(attribute, "an integer", value);
+    return value->kind == VALUE_INTEGER ? ERR_OK
+                                        : fail(attribute, "an integer, without a decimal point or an exponent", value);
   case ATTRIBUTE_NUMBER:
     return normalize_number(attribute, value);
   case ATTRIBUTE_TIME:

@@ -16,12 +16,14 @@ static err_t check_part(const struct model *model, const struct part *part)
   struct mol_item_layout layout = mol_item_layout(m);
   const char *where = shape_check_part_name(part);
 
-  TRY(shape_check_absent(ERR_ITEM, where, "codes", part->codes.n));
-  if (part->components.n == 0 && part->item_gate.n == 0)
-    return shape_check_floats(ERR_ITEM, where, "vector", part->vector, m->item_dim);
-  TRY(shape_check_absent(ERR_ITEM, where, "vector", part->vector.n));
-  TRY(shape_check_floats(ERR_ITEM, where, "components", part->components, layout.components));
-  return shape_check_floats(ERR_ITEM, where, "item_gate", part->item_gate, layout.gate);
+  if (part->components.n == 0 && part->item_gate.n == 0) {
+    TRY(shape_check_floats(ERR_ITEM, where, "vector", part->vector, m->item_dim));
+  } else {
+    TRY(shape_check_absent(ERR_ITEM, where, "vector", part->vector.n));
+    TRY(shape_check_floats(ERR_ITEM, where, "components", part->components, layout.components));
+    TRY(shape_check_floats(ERR_ITEM, where, "item_gate", part->item_gate, layout.gate));
+  }
+  return shape_check_absent(ERR_ITEM, where, "codes", part->codes.n);
 }
 
 static err_t check_query(const struct model *model, const struct query *query)

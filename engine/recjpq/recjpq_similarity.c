@@ -10,6 +10,8 @@ static err_t check_part(const struct model *model, const struct part *part)
   const struct recjpq_model *m = recjpq_model_of(model);
   const char *where = shape_check_part_name(part);
 
+  if (part->codes.n == 0)
+    FAIL(ERR_ITEM, "%s: codes is missing: %zu sub-items are needed", where, m->n_splits);
   TRY(shape_check_absent(ERR_ITEM, where, "vector", part->vector.n));
   TRY(shape_check_absent(ERR_ITEM, where, "components", part->components.n));
   TRY(shape_check_absent(ERR_ITEM, where, "item_gate", part->item_gate.n));
@@ -27,9 +29,9 @@ static err_t check_query(const struct model *model, const struct query *query)
 {
   const struct recjpq_model *m = recjpq_model_of(model);
 
+  TRY(shape_check_floats(ERR_QUERY, "query", "vector", query->vector, m->n_splits * m->split_dim));
   TRY(shape_check_absent(ERR_QUERY, "query", "components", query->components.n));
-  TRY(shape_check_absent(ERR_QUERY, "query", "query_gate", query->query_gate.n));
-  return shape_check_floats(ERR_QUERY, "query", "vector", query->vector, m->n_splits * m->split_dim);
+  return shape_check_absent(ERR_QUERY, "query", "query_gate", query->query_gate.n);
 }
 
 static struct model_lengths lengths(const struct model *model)

@@ -14,19 +14,19 @@ static err_t check_part(const struct model *model, const struct part *part)
   const struct vector_model *m = vector_model_of(model);
   const char *where = shape_check_part_name(part);
 
+  TRY(shape_check_floats(ERR_ITEM, where, "vector", part->vector, m->dim));
   TRY(shape_check_absent(ERR_ITEM, where, "components", part->components.n));
   TRY(shape_check_absent(ERR_ITEM, where, "item_gate", part->item_gate.n));
-  TRY(shape_check_absent(ERR_ITEM, where, "codes", part->codes.n));
-  return shape_check_floats(ERR_ITEM, where, "vector", part->vector, m->dim);
+  return shape_check_absent(ERR_ITEM, where, "codes", part->codes.n);
 }
 
 static err_t check_query(const struct model *model, const struct query *query)
 {
   const struct vector_model *m = vector_model_of(model);
 
+  TRY(shape_check_floats(ERR_QUERY, "query", "vector", query->vector, m->dim));
   TRY(shape_check_absent(ERR_QUERY, "query", "components", query->components.n));
-  TRY(shape_check_absent(ERR_QUERY, "query", "query_gate", query->query_gate.n));
-  return shape_check_floats(ERR_QUERY, "query", "vector", query->vector, m->dim);
+  return shape_check_absent(ERR_QUERY, "query", "query_gate", query->query_gate.n);
 }
 
 static struct model_lengths lengths(const struct model *model)

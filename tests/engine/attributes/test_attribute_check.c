@@ -49,10 +49,15 @@ static void each_type_takes_its_values_and_no_others(void **state)
 
 static void refusals_name_attribute_type_and_value(void **state)
 {
+  const struct value whole = { .kind = VALUE_NUMBER, .number = 3 }, large = { .kind = VALUE_NUMBER, .number = -1e300 };
+
   (void)state;
   assert_fails(check(ATTRIBUTE_NUMBER, word), ERR_ITEM,
                "attributes[\"price\"]: expected a finite number, not the text \"cheap\"");
-  assert_fails(check(ATTRIBUTE_INTEGER, half), ERR_ITEM, "expected an integer, not the number 0.5");
+  assert_fails(check(ATTRIBUTE_INTEGER, half), ERR_ITEM,
+               "expected an integer, without a decimal point or an exponent, not the number 0.5");
+  assert_fails(check(ATTRIBUTE_INTEGER, whole), ERR_ITEM, "not the number 3.0");
+  assert_fails(check(ATTRIBUTE_INTEGER, large), ERR_ITEM, "not the number -1.0000000000000001e+300");
   assert_fails(check(ATTRIBUTE_TIME, below_zero), ERR_ITEM,
                "milliseconds since 1970, not negative), not the integer -1");
   assert_fails(check(ATTRIBUTE_BOOL, seven), ERR_ITEM, "expected true or false, not the integer 7");

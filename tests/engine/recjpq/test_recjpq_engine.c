@@ -357,9 +357,10 @@ static void parts_that_do_not_fit_are_refused_with_the_reason(void **state)
                       "code 1 is 10; the model has sub-items 0 to 9");
   assert_item_refused(w, &(struct part){ .space = name, .codes = span_of(codes, 3) },
                       "3 sub-items where the model needs 2");
-  assert_item_refused(w, &(struct part){ .space = name, .codes = span_of(codes, 0) },
-                      "0 sub-items where the model needs 2");
-  assert_item_refused(w, &(struct part){ .space = name, .vector = { vector, 4 } }, "vector is given");
+  assert_item_refused(w, &(struct part){ .space = name, .vector = { vector, 4 } },
+                      "codes is missing: 2 sub-items are needed");
+  assert_item_refused(w, &(struct part){ .space = name, .codes = span_of(codes, 2), .vector = { vector, 4 } },
+                      "vector is given");
   assert_item_refused(w, &(struct part){ .space = span_of_str("qp"), .codes = span_of(codes, 2) }, "no space \"qp\"");
   close_world(w);
 }
