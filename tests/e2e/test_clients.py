@@ -204,6 +204,19 @@ class PythonClient(Case):
                 catalogue.flush(PATIENCE_S)
 
 
+class NoBrokers(Case):
+    def test_clients_without_a_broker_say_so(self):
+        address = f"127.0.0.1:{harness.free_port()}"
+        with self.assertRaisesRegex(sluice_client.NoBroker, address):
+            sluice_client.Queries({**QUIET, "bootstrap.servers": address}, start_timeout_s=0.5)
+        catalogue = sluice_client.Catalogue({**QUIET, "bootstrap.servers": address})
+        catalogue.put("a", {"films": [1, 2]})
+        with self.assertRaisesRegex(sluice_client.WriteError, f"after 2 s: .*{address}"):
+            catalogue.flush(2)
+        with self.assertRaises(sluice_client.WriteError):
+            catalogue.close(0)
+
+
 class GrowingAnswers(Case):
     """A test that changes the answer topic."""
 

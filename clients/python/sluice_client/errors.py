@@ -20,6 +20,10 @@ class QueryError(SluiceError):
         return self.code in ("NOT_SEEN", "UNAVAILABLE", "PARTIAL")
 
 
+class NoBroker(SluiceError):
+    """No broker answered while a client was opened."""
+
+
 class NoAnswer(SluiceError, TimeoutError):
     """No answer came in time. The query may still be answered; that answer is counted as late, and dropped."""
 

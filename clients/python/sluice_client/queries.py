@@ -11,7 +11,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer
 
 from . import sluice_pb2 as pb
 from .answer import Answer, answer_of
-from .errors import SluiceError, WriteError
+from .errors import NoBroker, SluiceError, WriteError
 from .kafka import Kafka, assign_end, partitions_of, settings
 from .messages import Query
 from .pending import Counters, Pending
@@ -29,7 +29,8 @@ class Queries:
     """Sends queries and returns their answers. All methods may be called from any thread.
 
     kafka: an address, or properties of librdkafka. producer, consumer: more properties, for one of the two. The
-    embedded broker needs consumer={"fetch.wait.max.ms": 5}.
+    embedded broker needs consumer={"fetch.wait.max.ms": 5}. Raises NoBroker if none answers within start_timeout_s, and
+    SluiceError if there is no answer topic.
     """
 
     def __init__(self, kafka: Kafka, queries_topic: str = "sluice.queries", answers_topic: str = "sluice.answers", *,
@@ -44,9 +45,13 @@ class Queries:
         try:
             # Before the first query is sent, so that no answer can be missed.
             self._partitions = set(assign_end(self._consumer, answers_topic, start_timeout_s))
-        except (KafkaException, SluiceError):
+        except SluiceError:
             self._consumer.close()
             raise
+        except KafkaException as error:
+            self._consumer.close()
+            servers = settings(kafka, CONSUMER, consumer).get("bootstrap.servers")
+            raise NoBroker(f"{servers}: {error.args[0]}") from error
         self._refreshed = time.monotonic()
         self._thread = threading.Thread(target=self._read, name="sluice answers", daemon=True)
         self._thread.start()

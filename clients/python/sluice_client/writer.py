@@ -27,7 +27,8 @@ class Writer:
 
     def __init__(self, kafka: Kafka, topic: str) -> None:
         self._topic = topic
-        self._producer = Producer(settings(kafka, DEFAULTS))
+        self._cause: Optional[str] = None  # the last fault since a record was written
+        self._producer = Producer(settings(kafka, {**DEFAULTS, "error_cb": self._note}))
         self._lock = threading.Lock()
         self._open: "Set[Future[Positions]]" = set()
         self._positions: Positions = {}
@@ -76,7 +77,8 @@ class Writer:
         if failures:
             raise WriteError(f"{failures} records were not written; the first: {first}") from first
         if late:
-            raise WriteError(f"{len(late)} of {len(waiting)} records are not in Kafka after {timeout_s} s")
+            cause = f": {self._cause}" if self._cause else ""
+            raise WriteError(f"{len(late)} of {len(waiting)} records are not in Kafka after {timeout_s} s{cause}")
         return self.positions
 
     def close(self, timeout_s: float = 60) -> None:
@@ -104,6 +106,9 @@ class Writer:
             return False
         return True
 
+    def _note(self, error: Any) -> None:
+        self._cause = str(error)
+
     def _delivered(self, future: "Future[Positions]", error: Any, message: Any) -> None:
         # The future comes last, because it wakes flush().
         if error:
@@ -112,6 +117,7 @@ class Writer:
             future.set_exception(failure)
         else:
             reached = {message.partition(): message.offset() + 1}
+            self._cause = None
             self._end(future, reached, None)
             future.set_result(reached)
 
