@@ -38,13 +38,7 @@ err_code_t store_open_sides(void *context, MDB_txn *txn)
 
 err_t store_ensure_open(struct store *s)
 {
-  if (!env_is_lost(s->env))
-    return ERR_OK;
-  TRY(env_reopen(s->env));
-  err_code_t err = env_read(s->env, store_open_sides, s);
-  if (err != ERR_OK)
-    env_lose(s->env);
-  return err;
+  return env_ensure_open(s->env, store_open_sides, s);
 }
 
 err_t store_write(struct store *s, env_body body, void *context, const struct meta *meta)

@@ -281,47 +281,11 @@ void env_close(struct env **env)
   mem_free(env);
 }
 
-bool env_is_lost(const struct env *env)
-{
-  return !env->mdb;
-}
-
 static void lose(struct env *env)
 {
   if (env->mdb)
     mdb_env_close(env->mdb);
   env->mdb = NULL;
-}
-
-void env_lose(struct env *env)
-{
-  pthread_rwlock_wrlock(&env->map_lock);
-  lose(env);
-  pthread_rwlock_unlock(&env->map_lock);
-}
-
-static err_t verify_same_transaction(const struct env *env)
-{
-  size_t id = last_txn_id(env);
-
-  if (id != env->txn_id)
-    FAIL(ERR_STORE, "store %s has transaction %zu instead of %zu after a failed write: restart the daemon", env->path,
-         id, env->txn_id);
-  return ERR_OK;
-}
-
-err_t env_reopen(struct env *env)
-{
-  pthread_rwlock_wrlock(&env->map_lock);
-  err_code_t err = open_mdb(env, env->map_bytes);
-  if (err == ERR_OK)
-    err = verify_same_transaction(env);
-  if (err != ERR_OK)
-    lose(env);
-  pthread_rwlock_unlock(&env->map_lock);
-  if (err == ERR_OK)
-    log_warn("store_reopened", "path=%s", log_quote(span_of_str(env->path)));
-  return err;
 }
 
 /* Verify that a map of this size is possible. LMDB unmaps the old map first, and is lost if the new mapping fails. */
@@ -396,8 +360,11 @@ static void note_panic(struct env *env)
 {
   AUTO(abort_txn) MDB_txn *txn = NULL;
 
-  if (mdb_txn_begin(env->mdb, NULL, MDB_RDONLY, &txn) == MDB_PANIC)
-    env_lose(env);
+  if (mdb_txn_begin(env->mdb, NULL, MDB_RDONLY, &txn) != MDB_PANIC)
+    return;
+  pthread_rwlock_wrlock(&env->map_lock);
+  lose(env);
+  pthread_rwlock_unlock(&env->map_lock);
 }
 
 err_t env_write(struct env *env, env_body body, void *context)
@@ -436,5 +403,38 @@ err_t env_read(struct env *env, env_body body, void *context)
   pthread_rwlock_rdlock(&env->map_lock);
   err_code_t err = attempt_read(env, body, context);
   pthread_rwlock_unlock(&env->map_lock);
+  return err;
+}
+
+/* ---- Reopening ---- */
+
+static err_t verify_same_transaction(const struct env *env)
+{
+  size_t id = last_txn_id(env);
+
+  if (id != env->txn_id)
+    FAIL(ERR_STORE, "store %s has transaction %zu instead of %zu after a failed write: restart the daemon", env->path,
+         id, env->txn_id);
+  return ERR_OK;
+}
+
+static err_t reopen(struct env *env, env_body open_tables, void *context)
+{
+  TRY(open_mdb(env, env->map_bytes));
+  TRY(verify_same_transaction(env));
+  return attempt_read(env, open_tables, context);
+}
+
+err_t env_ensure_open(struct env *env, env_body open_tables, void *context)
+{
+  if (env->mdb)
+    return ERR_OK;
+  pthread_rwlock_wrlock(&env->map_lock);
+  err_code_t err = reopen(env, open_tables, context);
+  if (err != ERR_OK)
+    lose(env);
+  pthread_rwlock_unlock(&env->map_lock);
+  if (err == ERR_OK)
+    log_warn("store_reopened", "path=%s", log_quote(span_of_str(env->path)));
   return err;
 }

@@ -23,7 +23,7 @@ struct env {
   char *path;
   struct directory_lock lock;
   pthread_rwlock_t map_lock; /* env_read() holds it shared. It is held alone while the map changes or is lost */
-  MDB_env *mdb;              /* NULL: lost, see env_is_lost() */
+  MDB_env *mdb;              /* NULL: lost, see env_ensure_open() */
   size_t page_bytes;
   size_t map_bytes;
   size_t used_bytes; /* used part of the map, as of the newest transaction */
@@ -46,19 +46,6 @@ void env_close(struct env **env);
 /* Check the pages before anything is read: pages_check(). */
 err_t env_check_pages(struct env *env, bool reads_values);
 
-/* Is the environment lost? It is after a failure that LMDB does not survive, such as a header page that could not be
- * written. All calls then fail until env_reopen(). After that the tables must be opened again. */
-bool env_is_lost(const struct env *env);
-
-/* Reopen a lost environment.
- *
- * Returns ERR_STORE when the newest transaction on the disk is not the one that memory knows: it may be the failed one.
- */
-err_t env_reopen(struct env *env);
-
-/* Give the environment up. It is then lost. */
-void env_lose(struct env *env);
-
 /* Run `body` in a write transaction and commit it. If 80 % of the map are used, the map is doubled first. If the
  * transaction still fills it, the transaction is aborted, the map is doubled and `body` runs again. So `body` must
  * begin by resetting its results, and keep them in its context until env_write() returns.
@@ -73,6 +60,15 @@ err_t env_write(struct env *env, env_body body, void *context);
  * may be opened only while no other thread has a transaction. `body` must not call env_read(). Up to 510 threads may
  * read at a time. Thread: any. Blocks: while the map grows. */
 err_t env_read(struct env *env, env_body body, void *context);
+
+/* Reopen the environment if it is lost. It is after a failure that LMDB does not survive, such as a header page that
+ * could not be written. All other calls then fail.
+ *
+ * open_tables  runs in a read transaction, and opens the tables again. No other thread reads before it has succeeded
+ *
+ * Returns ERR_STORE when the newest transaction on the disk is not the one that memory knows: it may be the failed one;
+ * the errors of env_open() and of open_tables. After an error it stays lost. */
+err_t env_ensure_open(struct env *env, env_body open_tables, void *context);
 
 /* Convert an LMDB result to our error, with the path and the remedy: ERR_OK for success, ERR_STORE_CORRUPT for damage,
  * ERR_STORE_FULL for a full disk, else ERR_STORE.

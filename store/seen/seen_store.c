@@ -133,21 +133,19 @@ void seen_store_close(struct seen_store **s)
 
 /* ---- Transactions ---- */
 
-/* Reopen the environment after a failure that LMDB does not survive. */
-static err_t ensure_open(struct seen_store *s)
+/* Open the tables of an existing store. */
+static err_code_t open_again(void *context, MDB_txn *txn)
 {
-  if (!env_is_lost(s->env))
-    return ERR_OK;
-  TRY(env_reopen(s->env));
-  err_code_t err = open_tables(s);
-  if (err != ERR_OK)
-    env_lose(s->env);
-  return err;
+  struct seen_store *s = context;
+  bool is_new;
+
+  TRY(tables_open_meta(s->env, txn, &s->meta, &is_new));
+  return open_logs(s, txn, 0);
 }
 
 err_t seen_store_write(struct seen_store *s, env_body body, void *context)
 {
-  TRY(ensure_open(s));
+  TRY(env_ensure_open(s->env, open_again, s));
   return env_write(s->env, body, context);
 }
 
@@ -278,6 +276,7 @@ static err_code_t read_log(void *context, MDB_txn *txn)
   struct reading *r = context;
 
   r->log.txn = txn;
+  r->log.table = r->store->logs; /* here, because a store that is reopened opens its tables again */
   return seen_log_read(&r->log, r->user, r->keys, r->n, r->oldest_unix_ms);
 }
 
@@ -285,8 +284,8 @@ err_t seen_store_read(struct seen_store *s, struct span user, struct region *reg
                       int64_t *oldest_unix_ms)
 {
   struct reading r = {
+    .store = s,
     .log = { .env = s->env,
-             .table = s->logs,
              .scratch = region,
              .expired_before_unix_ms = seen_store_expired_before(s, s->clock_unix_ms()) },
     .user = user,
