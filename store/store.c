@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening and closing a store: create, convert or load its tables, and check that they agree. */
+/* Opening and closing a store: create or load its tables, and check that they agree. */
 #include "store/store_private.h"
 
 #include "base/clock.h"
@@ -39,9 +39,8 @@ static err_t load_side(struct store *s, MDB_txn *txn, size_t i)
   return load_text(s, txn, "topic", i, &side->topic);
 }
 
-static err_code_t load(void *context, MDB_txn *txn)
+static err_t load(struct store *s, MDB_txn *txn)
 {
-  struct store *s = context;
   uint64_t n_aside;
 
   TRY(store_open_sides(s, txn));
@@ -63,14 +62,13 @@ static err_code_t create(void *context, MDB_txn *txn)
   TRY(tables_create_meta(s->env, txn, &s->meta_table));
   for (size_t i = 0; i < TABLES_SIDES; i++)
     TRY(tables_open_side(s->env, txn, i, true, &s->sides[i].tables));
-  TRY(meta_put_schema(s->env, txn, s->meta_table));
+  TRY(meta_put_schema(s->env, txn, s->meta_table, "schema", META_SCHEMA));
   return meta_put(s->env, txn, s->meta_table, &meta);
 }
 
 struct look {
   struct store *store;
   bool is_new;
-  uint64_t schema;
 };
 
 static err_code_t look(void *context, MDB_txn *txn)
@@ -79,7 +77,10 @@ static err_code_t look(void *context, MDB_txn *txn)
   struct store *s = l->store;
 
   TRY(tables_open_meta(s->env, txn, &s->meta_table, &l->is_new));
-  return l->is_new ? ERR_OK : meta_get_schema(s->env, txn, s->meta_table, &l->schema);
+  if (l->is_new)
+    return ERR_OK;
+  TRY(meta_verify_schema(s->env, txn, s->meta_table, "schema", META_SCHEMA));
+  return load(s, txn);
 }
 
 static err_t open_tables(struct store *s)
@@ -87,11 +88,10 @@ static err_t open_tables(struct store *s)
   struct look l = { .store = s };
 
   TRY(env_read(s->env, look, &l));
-  if (l.is_new)
-    TRY(env_write(s->env, create, s));
-  else if (l.schema < META_SCHEMA)
-    TRY(env_write(s->env, l.schema == 1 ? store_convert_schema_1 : store_convert_schema_2, s));
-  return env_read(s->env, load, s);
+  if (!l.is_new)
+    return ERR_OK;
+  TRY(env_write(s->env, create, s));
+  return env_read(s->env, look, &l);
 }
 
 err_t store_open_sized(const char *path, size_t map_bytes, struct store **out)

@@ -139,15 +139,4 @@ void store_note_tombstone(struct tombstone_walk *walk, int64_t now_unix_ms);
  */
 err_t store_free_leftovers(struct store *s, MDB_txn *txn, size_t max, bool *is_done);
 
-/* ---- schema_1.c ---- */
-
-/* Convert a store of schema 1 to this schema, in one transaction. It has the type of an env_body; `context` is a struct
- * store. */
-err_code_t store_convert_schema_1(void *context, MDB_txn *txn);
-
-/* ---- schema_2.c ---- */
-
-/* The same for schema 2. */
-err_code_t store_convert_schema_2(void *context, MDB_txn *txn);
-
 #endif

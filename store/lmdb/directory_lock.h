@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lock that lets one process at a time use a directory. It locks the directory itself and a file in it that names the
- * holder. Each lock is held while its descriptor is open.
+/* A lock that lets one process at a time use a directory. It locks the directory itself, while its descriptor is open.
+ * A file in the directory, which stays there, names the holder for error messages.
  *
- * Locking the file alone would not be enough: after somebody removed it, a second process could create and lock a new
- * one. The kernel releases the locks when the process ends in any way, so no stale lock is left. The file stays.
+ * The file is not what is locked: after somebody removed it, a second process could create and lock a new one. The
+ * kernel releases the lock when the process ends in any way, so no stale lock is left.
  */
 #ifndef STORE_DIRECTORY_LOCK_H
 #define STORE_DIRECTORY_LOCK_H
@@ -11,11 +11,10 @@
 #include "base/err.h"
 
 struct directory_lock {
-  int directory_fd; /* -1: not held */
-  int file_fd;      /* -1: a full disk has no room for the file */
+  int fd; /* of the directory; -1: not held */
 };
 
-#define DIRECTORY_LOCK_NONE ((struct directory_lock){ -1, -1 })
+#define DIRECTORY_LOCK_NONE ((struct directory_lock){ -1 })
 
 /* Lock a directory, without waiting.
  *

@@ -66,21 +66,21 @@ err_t meta_get_number(struct env *env, MDB_txn *txn, MDB_dbi table, const char *
   return ERR_OK;
 }
 
-err_t meta_get_schema(struct env *env, MDB_txn *txn, MDB_dbi table, uint64_t *out)
+err_t meta_put_schema(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, uint64_t schema)
 {
-  TRY(meta_get_number(env, txn, table, "schema", out));
-  if (*out > META_SCHEMA || *out < 1)
-    FAIL(ERR_STORE_CORRUPT,
-         "store %s has schema %llu, this version reads up to %d: run the version that wrote it, or " ENV_REMEDY,
-         env->path, (unsigned long long)*out, META_SCHEMA);
-  return ERR_OK;
+  return meta_put_bytes(env, txn, table, name, span_of(&schema, sizeof schema));
 }
 
-err_t meta_put_schema(struct env *env, MDB_txn *txn, MDB_dbi table)
+err_t meta_verify_schema(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, uint64_t schema)
 {
-  uint64_t schema = META_SCHEMA;
+  uint64_t found = 0; /* gcc does not see that it is set */
 
-  return meta_put_bytes(env, txn, table, "schema", span_of(&schema, sizeof schema));
+  TRY(meta_get_number(env, txn, table, name, &found));
+  if (found != schema)
+    FAIL(ERR_STORE_CORRUPT,
+         "store %s has schema %llu, this version reads %llu: run the version that wrote it, or " ENV_REMEDY, env->path,
+         (unsigned long long)found, (unsigned long long)schema);
+  return ERR_OK;
 }
 
 err_t meta_get(struct env *env, MDB_txn *txn, MDB_dbi table, struct meta *out)

@@ -5,7 +5,8 @@
 
 #include "store/lmdb/tables.h"
 
-/* Version of the stored format. Raise it when an older daemon could misread what this one writes. */
+/* Version of the stored format. Raise it when an older daemon could misread what this one writes, or this one what an
+ * older one wrote. */
 enum { META_SCHEMA = 3 };
 
 #define META_NO_SIDE UINT64_MAX
@@ -36,10 +37,9 @@ static inline bool meta_is_dropped(const struct meta *meta, size_t side)
   return side != meta->live && side != meta->rebuilt;
 }
 
-/* Get or put the schema version of the store. Getting one that is newer than META_SCHEMA is ERR_STORE_CORRUPT, with the
- * remedy. */
-err_t meta_get_schema(struct env *env, MDB_txn *txn, MDB_dbi table, uint64_t *out);
-err_t meta_put_schema(struct env *env, MDB_txn *txn, MDB_dbi table);
+/* Put the version of a stored format; verify that it is this one. Another one is ERR_STORE_CORRUPT, with the remedy. */
+err_t meta_put_schema(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, uint64_t schema);
+err_t meta_verify_schema(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, uint64_t schema);
 
 /* Verify the checksum of every value. Returns ERR_STORE_CORRUPT with the name. */
 err_t meta_check(struct env *env, MDB_txn *txn, MDB_dbi table);

@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <endian.h>
 
-/* A row of the table. Schema 1 lacks the last field. */
+/* A row of the table. */
 struct row {
   uint64_t seal;
   int64_t next;
@@ -18,8 +18,6 @@ struct row {
   int64_t partition;
   int64_t complete_unix_ms;
 };
-
-enum { SCHEMA_1_BYTES = offsetof(struct row, complete_unix_ms) };
 
 static_assert(sizeof(struct row) == 56 && sizeof(uint64_t) == SEAL_BYTES, "a row has no padding");
 
@@ -97,12 +95,12 @@ static err_t decode_row(struct env *env, struct span key, struct span value, str
 {
   uint32_t name = 0;
   struct row row = { 0 };
-  bool is_sized = key.n == sizeof name && (value.n == sizeof row || value.n == SCHEMA_1_BYTES);
+  bool is_sized = key.n == sizeof name && value.n == sizeof row;
 
   if (key.n == sizeof name)
     memcpy(&name, key.p, sizeof name);
   if (is_sized)
-    memcpy(&row, value.p, value.n);
+    memcpy(&row, value.p, sizeof row);
   if (!is_sized || !seal_check(value) || row.partition != (int32_t)be32toh(name))
     FAIL(ERR_STORE_CORRUPT, "store %s is damaged: the position of partition %d: " ENV_REMEDY, env->path,
          (int32_t)be32toh(name));

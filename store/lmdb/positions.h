@@ -25,10 +25,7 @@ err_t positions_advance(struct positions *p, const struct store_position *positi
 /* Return the row of a partition, or NULL. */
 const struct store_position *positions_find(const struct positions *p, int32_t partition);
 
-/* Read all rows of the table. Rows of schema 1 have no complete_unix_ms; it is 0.
- *
- * Returns ERR_STORE_CORRUPT with the partition when a row is damaged.
- */
+/* Read all rows of the table. Returns ERR_STORE_CORRUPT with the partition when a row is damaged. */
 err_t positions_get(struct env *env, MDB_txn *txn, MDB_dbi table, struct positions *out);
 
 /* Write one row to the table. */

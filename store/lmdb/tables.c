@@ -39,7 +39,7 @@ err_t tables_create_meta(struct env *env, MDB_txn *txn, MDB_dbi *meta)
   return open_table(env, txn, "meta", MDB_CREATE, meta);
 }
 
-/* Tables of side 0 have no number in their names: a store of schema 1 has only that side. */
+/* Tables of side 0 have no number in their names. */
 static err_t open_of_side(struct env *env, MDB_txn *txn, const char *stem, size_t side, bool creates, MDB_dbi *out)
 {
   char name[32];

@@ -12,7 +12,7 @@
 enum { MAP_BYTES = 1 << 30 };
 
 /* Version of the stored format. */
-static const uint64_t schema = 1;
+enum { SCHEMA = 1 };
 
 /* ---- Opening ---- */
 
@@ -38,20 +38,8 @@ static err_code_t create(void *context, MDB_txn *txn)
 
   TRY(tables_create_meta(s->env, txn, &s->meta));
   TRY(open_logs(s, txn, MDB_CREATE));
-  TRY(meta_put_bytes(s->env, txn, s->meta, "seen_schema", span_of(&schema, sizeof schema)));
+  TRY(meta_put_schema(s->env, txn, s->meta, "seen_schema", SCHEMA));
   return meta_put_bytes(s->env, txn, s->meta, "seen_counts", span_of(&s->counts, sizeof s->counts));
-}
-
-static err_t verify_schema(struct seen_store *s, MDB_txn *txn)
-{
-  uint64_t found;
-
-  TRY(meta_get_number(s->env, txn, s->meta, "seen_schema", &found));
-  if (found != schema)
-    FAIL(ERR_STORE_CORRUPT,
-         "store %s has schema %llu, this version reads %llu: run the version that wrote it, or " ENV_REMEDY,
-         s->env->path, (unsigned long long)found, (unsigned long long)schema);
-  return ERR_OK;
 }
 
 static err_t load_counts(struct seen_store *s, MDB_txn *txn)
@@ -79,7 +67,7 @@ static err_code_t look(void *context, MDB_txn *txn)
   TRY(tables_open_meta(s->env, txn, &s->meta, &l->is_new));
   if (l->is_new)
     return ERR_OK;
-  TRY(verify_schema(s, txn));
+  TRY(meta_verify_schema(s->env, txn, s->meta, "seen_schema", SCHEMA));
   TRY(open_logs(s, txn, 0));
   TRY(load_counts(s, txn));
   return positions_get(s->env, txn, s->positions_table, &s->positions);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes in the store: changes of the configuration, removed values, and stores of schema 2. */
+/* Attributes in the store: changes of the configuration, and removed values. */
 #include "store/store_private.h"
 
 #include "store/record/record_attributes.h"
@@ -166,36 +166,6 @@ static void another_order_keeps_the_values_and_writes_nothing(void **state)
   assert_has(f, v, 2);
 }
 
-static err_code_t write_schema_2(void *context, MDB_txn *txn)
-{
-  struct store *s = context;
-  uint64_t schema = 2;
-
-  return meta_put_bytes(s->env, txn, s->meta_table, "schema", span_of(&schema, sizeof schema));
-}
-
-static void a_store_of_schema_2_is_kept(void **state)
-{
-  struct fixture *f = *state;
-  struct oracle o = { 0 };
-  struct oracle_item items[] = { { .id = 1, .seeds = { 5, 6 } }, { .id = 2, .seeds = { 7 }, .offset = 1 } };
-  uint64_t schema;
-
-  assert_ok(reopen_with(f, NULL, 0));
-  oracle_apply_both(&o, f->store, items, 2, NULL, 0);
-  assert_ok(env_write(f->store->env, write_schema_2, f->store));
-  for (int round = 0; round < 2; round++) {
-    reopen(f);
-    oracle_compare(&o, f->store);
-  }
-  MDB_txn *txn;
-  assert_int_equal(mdb_txn_begin(f->store->env->mdb, NULL, MDB_RDONLY, &txn), MDB_SUCCESS);
-  assert_ok(meta_get_schema(f->store->env, txn, f->store->meta_table, &schema));
-  mdb_txn_abort(txn);
-  assert_int_equal(schema, META_SCHEMA);
-  oracle_fini(&o);
-}
-
 static void random_configurations_keep_what_they_share(void **state)
 {
   struct fixture *f = *state;
@@ -281,7 +251,6 @@ int main(void)
     STORE_TEST(a_removed_attribute_is_dropped_and_comes_back_absent),
     STORE_TEST(a_changed_type_is_refused_with_the_remedies),
     STORE_TEST(another_order_keeps_the_values_and_writes_nothing),
-    STORE_TEST(a_store_of_schema_2_is_kept),
     STORE_TEST(random_configurations_keep_what_they_share),
     cmocka_unit_test(damaged_lists_of_attributes_are_refused),
     cmocka_unit_test(ids_run_out_with_an_error),

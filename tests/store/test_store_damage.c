@@ -191,13 +191,14 @@ static void assert_open_fails(struct fixture *f, const char *says)
   assert_says(f->path);
 }
 
-static void newer_schema_is_refused_with_the_remedy(void **state)
+static void another_schema_is_refused_with_the_remedy(void **state)
 {
   struct fixture *f = *state;
 
-  forge_number(f, "schema", META_SCHEMA + 1);
-  assert_open_fails(f, "schema 4, this version reads up to 3");
+  forge_number(f, "schema", META_SCHEMA - 1);
+  assert_open_fails(f, "schema 2, this version reads 3");
   assert_says("run the version that wrote it");
+  assert_says("move the directory away");
 }
 
 static void damaged_meta_value_is_refused_by_name(void **state)
@@ -520,7 +521,7 @@ int main(void)
     STORE_TEST(damage_that_lmdb_cannot_return_ends_the_process_with_a_status),
     STORE_TEST(damaged_record_is_an_error_that_names_key_and_slot),
     STORE_TEST(damaged_key_table_is_found_by_a_scan),
-    STORE_TEST(newer_schema_is_refused_with_the_remedy),
+    STORE_TEST(another_schema_is_refused_with_the_remedy),
     STORE_TEST(damaged_meta_value_is_refused_by_name),
     STORE_TEST(missing_meta_value_is_refused_by_name),
     STORE_TEST(wrong_item_count_is_refused),

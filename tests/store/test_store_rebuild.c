@@ -3,7 +3,6 @@
  */
 #include "store/store.h"
 
-#include "store/lmdb/seal.h"
 #include "tests/support/store_fixture.h"
 
 static uint64_t seed;
@@ -345,125 +344,6 @@ static void random_rebuilds_match_the_oracle_across_reopens(void **state)
   oracle_fini(&rebuilt);
 }
 
-/* ---- Stores of schema 1 ---- */
-
-struct old_store {
-  struct env *env;
-  const struct oracle *o;
-  bool is_rebuilding;
-};
-
-static err_t put_sealed(struct env *env, MDB_txn *txn, MDB_dbi table, struct span name, struct span payload)
-{
-  uint8_t value[256];
-  MDB_val key = env_value(name);
-  MDB_val data = { SEAL_BYTES + payload.n, value };
-
-  memcpy(value + SEAL_BYTES, payload.p, payload.n);
-  seal_put(value, data.mv_size);
-  return env_verify(env, mdb_put(txn, table, &key, &data, 0), "forge");
-}
-
-static err_code_t write_old_items(const struct old_store *old, MDB_txn *txn)
-{
-  struct region region = { 0 };
-  struct tables tables;
-
-  TRY(env_verify(old->env, mdb_dbi_open(txn, "items", MDB_CREATE, &tables.items), "forge"));
-  TRY(env_verify(old->env, mdb_dbi_open(txn, "keys", MDB_CREATE, &tables.keys), "forge"));
-  struct slots slots = { .env = old->env, .tables = &tables, .txn = txn, .scratch = &region };
-  for (size_t i = 0; i < old->o->n; i++) {
-    struct item_change item = oracle_change(&old->o->items[i], &region);
-    struct span record;
-    TRY(record_encode(&item, 5, &(struct attribute_ids){ 0 }, &region, &record));
-    TRY(slots_append(&slots, item.key, record));
-  }
-  region_fini(&region);
-  return ERR_OK;
-}
-
-static err_code_t write_old_store(void *context, MDB_txn *txn)
-{
-  const struct old_store *old = context;
-  const uint64_t numbers[] = { 1, 5, old->is_rebuilding, old->o->n };
-  const char *const names[] = { "schema", "generation", "rebuilding", "items" };
-  const int64_t position[] = { 100, 99, 100 * 31, 100 * 7, 0 };
-  MDB_dbi meta;
-  MDB_dbi positions;
-
-  TRY(write_old_items(old, txn));
-  TRY(env_verify(old->env, mdb_dbi_open(txn, "meta", MDB_CREATE, &meta), "forge"));
-  TRY(env_verify(old->env, mdb_dbi_open(txn, "positions", MDB_CREATE, &positions), "forge"));
-  for (size_t i = 0; i < 4; i++)
-    TRY(put_sealed(old->env, txn, meta, span_of_str(names[i]), span_of(&numbers[i], sizeof numbers[i])));
-  TRY(put_sealed(old->env, txn, meta, span_of_str("cluster_id"), span_of_str(old_source.cluster_id)));
-  TRY(put_sealed(old->env, txn, meta, span_of_str("topic"), span_of_str(old_source.topic)));
-  return put_sealed(old->env, txn, positions, span_of("\0\0\0\0", 4), span_of(position, sizeof position));
-}
-
-static void make_old_store(struct fixture *f, struct oracle *o, bool is_rebuilding)
-{
-  struct old_store old = { .o = o, .is_rebuilding = is_rebuilding };
-  char path[PATH_MAX + 16];
-
-  fill(f, o, 20);
-  for (size_t i = 0; i < o->n; i++) /* schema 1 had no attributes */
-    memset(o->items[i].attributes, 0, sizeof o->items[i].attributes);
-  for (size_t i = 0; i < o->n_states; i++)
-    memset(o->states[i].attributes, 0, sizeof o->states[i].attributes);
-  store_close(&f->store);
-  snprintf(path, sizeof path, "%s/data.mdb", f->path);
-  assert_int_equal(unlink(path), 0);
-  assert_ok(env_open(f->path, 1 << 20, &old.env));
-  assert_ok(env_write(old.env, write_old_store, &old));
-  env_close(&old.env);
-  assert_ok(open_store(f->path, &f->store));
-}
-
-static void a_store_of_schema_1_is_converted(void **state)
-{
-  struct fixture *f = *state;
-  struct oracle o = { 0 };
-  const struct oracle_item more[] = { { .id = 4, .seeds = { 0, 9 }, .offset = 101 },
-                                      { .id = 5, .seeds = { 0, 9 }, .offset = 5 } };
-
-  make_old_store(f, &o, false);
-  for (int round = 0; round < 2; round++) {
-    assert_false(store_is_rebuilding(f->store));
-    oracle_compare(&o, f->store);
-    assert_live_log(f, 100);
-    oracle_apply_both(&o, f->store, more, 2, NULL, 0); /* the second one is applied already */
-    assert_int_equal(oracle_find(&o, 5)->seeds[1], 5 + 2);
-    reopen(f);
-  }
-  assert_ok(store_begin_rebuild(f->store));
-  assert_live_log(f, 100);
-  oracle_fini(&o);
-}
-
-static void a_rebuild_of_schema_1_keeps_its_items_and_begins_anew(void **state)
-{
-  struct fixture *f = *state;
-  struct oracle o = { 0 };
-  struct oracle rebuilt = { 0 };
-  struct store_source source;
-
-  make_old_store(f, &o, true);
-  assert_true(store_is_rebuilding(f->store));
-  assert_int_equal(store_rebuild_number(f->store), 1);
-  oracle_compare(&o, f->store);
-  assert_nothing_known_of_the_log(f);
-  assert_int_equal(f->store->sides[f->store->meta.live].positions.n, 0);
-  assert_false(store_live_source_get(f->store, &source));
-  oracle_apply_both(&rebuilt, f->store, new_log, NEW_LOG, NULL, 0);
-  reopen(f);
-  oracle_compare(&o, f->store);
-  assert_ok(store_finish_rebuild(f->store));
-  oracle_compare(&rebuilt, f->store);
-  oracle_fini(&o);
-  oracle_fini(&rebuilt);
-}
-
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -476,8 +356,6 @@ int main(void)
     STORE_TEST(batches_free_dropped_rows_too),
     STORE_TEST(a_forgotten_log_leaves_its_items_and_the_next_one_applies_on_top),
     STORE_TEST(random_rebuilds_match_the_oracle_across_reopens),
-    STORE_TEST(a_store_of_schema_1_is_converted),
-    STORE_TEST(a_rebuild_of_schema_1_keeps_its_items_and_begins_anew),
   };
 
   seed = dice_seed();

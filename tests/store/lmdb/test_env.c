@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
@@ -140,21 +139,6 @@ static void removed_lock_file_lets_nobody_in(void **state)
   assert_int_equal(access(path, F_OK), -1); /* the refused open does not create the file again */
   store_close(&f->store);
   assert_int_equal(in_child(open_succeeds, f), 0);
-  assert_ok(open_store(f->path, &f->store));
-}
-
-/* Earlier versions lock only the file. */
-static void locked_file_keeps_out_too(void **state)
-{
-  struct fixture *f = *state;
-  char path[PATH_MAX + 16];
-
-  store_close(&f->store);
-  snprintf(path, sizeof path, "%s/sluice.lock", f->path);
-  int fd = open(path, O_RDWR | O_CLOEXEC);
-  assert_true(fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0);
-  assert_int_equal(open_store(f->path, &f->store), ERR_STORE_IN_USE);
-  close(fd);
   assert_ok(open_store(f->path, &f->store));
 }
 
@@ -366,7 +350,6 @@ int main(void)
     STORE_TEST(smallest_map_grows_until_the_tables_fit),
     STORE_TEST(second_opener_is_refused_while_the_first_has_it),
     STORE_TEST(removed_lock_file_lets_nobody_in),
-    STORE_TEST(locked_file_keeps_out_too),
     STORE_TEST(lock_ends_with_a_killed_process),
     STORE_TEST(path_that_is_a_file_is_refused),
     STORE_TEST(missing_parent_is_refused),
