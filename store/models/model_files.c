@@ -203,6 +203,12 @@ static int copy_bytes(int from, int to)
   return n < 0 ? errno : fsync(to) == 0 ? 0 : errno;
 }
 
+static err_t fail_copy(const char *path, const char *to_path, int error)
+{
+  FAIL(disk_error_is_full(error) ? ERR_STORE_FULL : ERR_STORE, "model file %s cannot be copied to %s: %s", path,
+       to_path, strerror(error));
+}
+
 static err_code_t copy_file(struct visit *v, const char *path, const char *digest)
 {
   char to_path[PATH_MAX];
@@ -211,13 +217,12 @@ static err_code_t copy_file(struct visit *v, const char *path, const char *diges
   AUTO(close_fd) const int from = open(path, O_RDONLY | O_CLOEXEC);
   if (from < 0 && errno == ENOENT) /* its generation was just retired */
     return ERR_OK;
+  if (from < 0)
+    return fail_copy(path, to_path, errno);
   TRY(model_files_make_folder(v->to));
   AUTO(close_fd) const int to = open(to_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-  int error = from < 0 || to < 0 ? errno : copy_bytes(from, to);
-  if (error)
-    FAIL(disk_error_is_full(error) ? ERR_STORE_FULL : ERR_STORE, "model file %s cannot be copied to %s: %s", path,
-         to_path, strerror(error));
-  return ERR_OK;
+  int error = to < 0 ? errno : copy_bytes(from, to);
+  return error ? fail_copy(path, to_path, error) : ERR_OK;
 }
 
 err_t model_files_copy(const char *from, const char *to)

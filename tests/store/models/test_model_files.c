@@ -2,6 +2,7 @@
 /* Model files in the directory of a store: made whole or not at all, found by their digest, swept, verified, copied. */
 #include "store/models/model_files.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -202,6 +203,25 @@ static void a_copy_has_the_whole_files(void **state)
   temp_dir_fini(&to);
 }
 
+/* The folder of the copy is there already, so that making it again fails too, for another reason. */
+static void a_file_that_cannot_be_opened_is_not_copied_and_says_why(void **state)
+{
+  char hex[SHA256_HEX_BYTES], path[PATH_MAX], to_path[PATH_MAX];
+  struct temp_dir to;
+
+  (void)state;
+  temp_dir_init(&to);
+  assert_ok(model_files_path(dir.path, digest_of("a model", hex), "", path));
+  assert_ok(model_files_path(to.path, hex, "", to_path));
+  assert_ok(model_files_make_folder(dir.path));
+  assert_ok(model_files_make_folder(to.path));
+  assert_int_equal(symlink(path, path), 0); /* names itself */
+  assert_int_equal(model_files_copy(dir.path, to.path), ERR_STORE);
+  assert_non_null(strstr(err_message(), strerror(ELOOP)));
+  assert_int_equal(access(to_path, F_OK), -1);
+  temp_dir_fini(&to);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -212,6 +232,7 @@ int main(void)
     cmocka_unit_test_setup_teardown(a_sweep_removes_what_nobody_needs, setup, teardown),
     cmocka_unit_test_setup_teardown(verifying_names_the_damaged_file, setup, teardown),
     cmocka_unit_test_setup_teardown(a_copy_has_the_whole_files, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_file_that_cannot_be_opened_is_not_copied_and_says_why, setup, teardown),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
