@@ -45,6 +45,13 @@ static err_t note_refused(struct batch *b, const struct item_change *change)
   return ERR_OK;
 }
 
+/* End this attempt: store_apply() begins another one. The error only aborts the transaction, so it has no message. */
+static err_t redo(struct batch *b)
+{
+  b->must_remember = true;
+  return ERR_STORE;
+}
+
 static err_t apply_changes(struct batch *b, struct key_context *k)
 {
   struct store *s = b->store;
@@ -62,10 +69,7 @@ static err_t apply_changes(struct batch *b, struct key_context *k)
   }
   TRY(slots_end_bulk(k->slots));
   /* A partition that is held back will be read again, so its tombstones must be remembered. */
-  b->must_remember = s->effects.n_refused > 0 && !b->remembers_tombstones;
-  if (b->must_remember)
-    FAIL(ERR_STORE, "the batch must be applied again");
-  return ERR_OK;
+  return s->effects.n_refused > 0 && !b->remembers_tombstones ? redo(b) : ERR_OK;
 }
 
 /* A partition that is held back stays where it was, but all is read that was not refused. */
@@ -234,7 +238,7 @@ err_t store_apply(struct store *s, const struct item_change *changes, size_t n, 
   TRY(mem_grow(n + 1, sizeof *s->effects.kinds, &s->effects.kinds_capacity, &s->effects.kinds));
   TRY(mem_grow(n + 1, sizeof *s->effects.changes, &s->effects.changes_capacity, &s->effects.changes));
   err_code_t err = store_write(s, apply_batch, &batch, &batch.meta);
-  if (err != ERR_OK && batch.must_remember) {
+  if (batch.must_remember) {
     batch.remembers_tombstones = true;
     err = store_write(s, apply_batch, &batch, &batch.meta);
   }
