@@ -250,10 +250,11 @@ static err_t take_one(struct span *section, const struct attribute_ids *ids, siz
 
   bool is_whole = take_head(section, &id, &kind);
   struct span before = *section;
-  is_whole = is_whole && take_value(section, kind, NULL, &value);
-  assert(is_whole);
+  is_whole = take_value(section, kind, NULL, &value) && is_whole;
+  assert(is_whole); /* record_attributes_verify() has gone through it */
+  (void)is_whole;
   *index = attribute_ids_find(ids, id, *index + 1);
-  if (!is_whole || *index == ATTRIBUTE_NONE)
+  if (*index == ATTRIBUTE_NONE)
     return ERR_OK;
   if (kind != kind_of(ids->attributes.v[*index].type))
     FAIL(ERR_STORE_CORRUPT, "it has an attribute of another type than table `meta` says");
