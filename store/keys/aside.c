@@ -5,7 +5,6 @@
 #include "base/log.h"
 
 #include <endian.h>
-#include <stdio.h>
 
 enum { SIZE_BYTES = 2, PARTITION_BYTES = 4 };
 
@@ -43,17 +42,15 @@ err_t aside_check_empty(const struct aside *a, bool *is_empty)
 static err_t read_state(const struct aside *a, struct span row, struct span record, struct aside_state *out)
 {
   uint8_t want[ASIDE_KEY_MAX];
-  char reason[256] = "it belongs to another key or partition";
   err_code_t err = record_read_head(record, &out->head);
 
   out->record = record;
   if (err == ERR_OK && span_equal(encode_row(out->head.key, out->head.partition, want), row))
     return ERR_OK;
-  if (err != ERR_OK)
-    snprintf(reason, sizeof reason, "%s", err_message());
   bool has_key = row.n > SIZE_BYTES + PARTITION_BYTES;
   FAIL(ERR_STORE_CORRUPT, "store %s is damaged: a record kept aside of item %s: %s: " ENV_REMEDY, a->env->path,
-       has_key ? log_quote(span_of(row.p + SIZE_BYTES, row.n - SIZE_BYTES - PARTITION_BYTES)) : "(unknown)", reason);
+       has_key ? log_quote(span_of(row.p + SIZE_BYTES, row.n - SIZE_BYTES - PARTITION_BYTES)) : "(unknown)",
+       err == ERR_OK ? "it belongs to another key or partition" : err_message());
 }
 
 static err_t copy_state(const struct aside_state *state, struct region *region, struct aside_state *out)

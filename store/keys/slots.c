@@ -4,8 +4,6 @@
 
 #include "base/log.h"
 
-#include <stdio.h>
-
 /* Find the key of a slot by searching all of `keys`: the record itself may be unreadable. Only damaged stores pay for
  * the slow search. */
 static struct span find_key_of(const struct slots *s, uint64_t slot)
@@ -24,12 +22,10 @@ static struct span find_key_of(const struct slots *s, uint64_t slot)
 
 err_t slots_fail_damaged(const struct slots *s, uint64_t slot)
 {
-  char reason[256];
+  struct span key = find_key_of(s, slot); /* it leaves err_message() as it is */
 
-  snprintf(reason, sizeof reason, "%s", err_message());
-  struct span key = find_key_of(s, slot);
   FAIL(ERR_STORE_CORRUPT, "store %s is damaged: the record of item %s in slot %llu: %s: " ENV_REMEDY, s->env->path,
-       key.n ? log_quote(key) : "(unknown)", (unsigned long long)slot, reason);
+       key.n ? log_quote(key) : "(unknown)", (unsigned long long)slot, err_message());
 }
 
 /* Read the item in a slot. Returns ERR_STORE_CORRUPT, with key and slot, when it is missing or damaged. */
