@@ -20,23 +20,10 @@ static err_t verify_counts(struct store *s, MDB_txn *txn, size_t side)
   return ERR_OK;
 }
 
-static err_t load_text(struct store *s, MDB_txn *txn, const char *stem, size_t side, char **out)
+static err_t load_side(struct store *s, MDB_txn *txn, size_t side)
 {
-  char name[STORE_TEXT_NAME_BYTES];
-
-  store_text_name(stem, side, name);
-  mem_free(out);
-  return meta_get_text(s->env, txn, s->meta_table, name, out);
-}
-
-static err_t load_side(struct store *s, MDB_txn *txn, size_t i)
-{
-  struct side *side = &s->sides[i];
-
-  TRY(verify_counts(s, txn, i));
-  TRY(positions_get(s->env, txn, side->tables.positions, &side->positions));
-  TRY(load_text(s, txn, "cluster_id", i, &side->cluster_id));
-  return load_text(s, txn, "topic", i, &side->topic);
+  TRY(verify_counts(s, txn, side));
+  return store_load_side(s, txn, side);
 }
 
 static err_t load(struct store *s, MDB_txn *txn)
@@ -105,7 +92,7 @@ err_t store_open_sized(const char *path, size_t map_bytes, struct store **out)
   TRY(env_open(path, map_bytes, &s->env));
   TRY(env_check_pages(s->env, false)); /* all items are read next, and their checksums verified */
   TRY(open_tables(s));
-  store_forget_progress(s);
+  store_begin_log(s);
   store_publish_stats(s);
   *out = s;
   s = NULL;

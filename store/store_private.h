@@ -108,15 +108,14 @@ err_code_t store_open_sides(void *context, MDB_txn *txn);
 /* Publish the sizes of the newest committed state for store_stats(). */
 void store_publish_stats(struct store *s);
 
-/* ---- store_progress.c: the log that a catalogue follows ---- */
+/* ---- store_source.c: the log that a catalogue follows ---- */
 
-/* Drop the in-memory state of the current catalogue's log: the refused puts and the walk over its tombstones. Call it
- * when another catalogue has become the current one, or when its log has changed. */
-void store_forget_progress(struct store *s);
+/* Begin with the log of the current catalogue: there are no refused puts, and the walk over its tombstones begins. Call
+ * it when another catalogue has become the current one, or when its log has changed. */
+void store_begin_log(struct store *s);
 
-/* Name a text of a side's source in table `meta`; `stem` is "cluster_id" or "topic". */
-enum { STORE_TEXT_NAME_BYTES = 32 };
-void store_text_name(const char *stem, size_t side, char out[STORE_TEXT_NAME_BYTES]);
+/* Load positions and source of a side. */
+err_t store_load_side(struct store *s, MDB_txn *txn, size_t side);
 
 /* Delete positions and source of a side from the tables. */
 err_t store_forget_side(struct store *s, MDB_txn *txn, size_t side);

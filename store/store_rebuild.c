@@ -65,7 +65,7 @@ static err_t change_sides(struct store *s, env_body body)
   TRY(store_write(s, body, &c, &c.meta));
   atomic_store_explicit(&s->stats.n_aside, c.n_aside, memory_order_relaxed);
   s->has_leftovers = true;
-  store_forget_progress(s);
+  store_begin_log(s);
   return ERR_OK;
 }
 

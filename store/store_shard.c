@@ -32,7 +32,7 @@ static err_code_t put_shard(void *context, MDB_txn *txn)
   return meta_put_text(setting->store->env, txn, setting->store->meta_table, shard_name, setting->wanted);
 }
 
-static bool has_progress(const struct store *s)
+static bool has_contents(const struct store *s)
 {
   size_t n;
 
@@ -57,7 +57,7 @@ static err_t set_shard(struct shard_setting *setting)
   TRY(store_read(s, load_shard, setting));
   if (is_same(setting->stored, setting->wanted))
     return ERR_OK;
-  if (has_progress(s))
+  if (has_contents(s))
     FAIL(ERR_CONFIG,
          "store %s has %s, and the configuration wants %s: give each layout a store.path of its own, or delete the "
          "store to fill it again from the topic",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The current catalogue's progress: the log that it follows, its positions in it, and the partitions that a refused put
- * holds back. The functions that forget them are here too. */
+/* The log that a catalogue follows: its source, the positions in it, and the partitions that a refused put holds back.
+ */
 #include "store/store_private.h"
 
 #include "base/mem.h"
@@ -10,19 +10,40 @@
 
 /* ---- Positions and source ---- */
 
-void store_text_name(const char *stem, size_t side, char out[STORE_TEXT_NAME_BYTES])
+enum { TEXT_NAME_BYTES = 32 };
+
+/* Name a text of a side's source in table `meta`; `stem` is "cluster_id" or "topic". */
+static void text_name(const char *stem, size_t side, char out[TEXT_NAME_BYTES])
 {
-  snprintf(out, STORE_TEXT_NAME_BYTES, "%s.%zu", stem, side);
+  snprintf(out, TEXT_NAME_BYTES, "%s.%zu", stem, side);
+}
+
+static err_t load_text(struct store *s, MDB_txn *txn, const char *stem, size_t side, char **out)
+{
+  char name[TEXT_NAME_BYTES];
+
+  text_name(stem, side, name);
+  mem_free(out);
+  return meta_get_text(s->env, txn, s->meta_table, name, out);
+}
+
+err_t store_load_side(struct store *s, MDB_txn *txn, size_t side)
+{
+  struct side *loaded = &s->sides[side];
+
+  TRY(positions_get(s->env, txn, loaded->tables.positions, &loaded->positions));
+  TRY(load_text(s, txn, "cluster_id", side, &loaded->cluster_id));
+  return load_text(s, txn, "topic", side, &loaded->topic);
 }
 
 err_t store_forget_side(struct store *s, MDB_txn *txn, size_t side)
 {
-  char name[STORE_TEXT_NAME_BYTES];
+  char name[TEXT_NAME_BYTES];
 
   TRY(env_verify(s->env, mdb_drop(txn, s->sides[side].tables.positions, 0), "forget the positions"));
-  store_text_name("cluster_id", side, name);
+  text_name("cluster_id", side, name);
   TRY(meta_put_text(s->env, txn, s->meta_table, name, NULL));
-  store_text_name("topic", side, name);
+  text_name("topic", side, name);
   return meta_put_text(s->env, txn, s->meta_table, name, NULL);
 }
 
@@ -71,11 +92,11 @@ static err_code_t write_source(void *context, MDB_txn *txn)
   const struct source_put *put = context;
   struct store *s = put->store;
   size_t side = meta_current(&s->meta);
-  char name[STORE_TEXT_NAME_BYTES];
+  char name[TEXT_NAME_BYTES];
 
-  store_text_name("cluster_id", side, name);
+  text_name("cluster_id", side, name);
   TRY(meta_put_text(s->env, txn, s->meta_table, name, put->cluster_id));
-  store_text_name("topic", side, name);
+  text_name("topic", side, name);
   return meta_put_text(s->env, txn, s->meta_table, name, put->topic);
 }
 
@@ -134,7 +155,7 @@ void store_set_log_partitions(struct store *s, size_t n)
   s->n_log_partitions = n;
 }
 
-void store_forget_progress(struct store *s)
+void store_begin_log(struct store *s)
 {
   store_retry_refused(s);
   s->walk = (struct tombstone_walk){ .is_walking = true, .oldest_unix_ms = INT64_MAX };
