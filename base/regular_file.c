@@ -5,17 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
-static void close_fd(int *fd)
-{
-  if (*fd >= 0)
-    close(*fd);
-}
+#include "base/auto_close.h"
 
 err_t regular_file_open(const char *path, struct stat *status, int *out)
 {
-  AUTO(close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  AUTO(auto_close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   struct stat found;
 
   if (fd < 0)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/auto_close.h"
 #include "base/disk_error.h"
 #include "base/mem.h"
 #include "store/models/model_files.h"
@@ -79,15 +80,9 @@ err_t model_file_write(struct model_file *f, uint64_t at, struct span bytes)
   return ERR_OK;
 }
 
-static void close_stream(FILE **in)
-{
-  if (*in)
-    fclose(*in);
-}
-
 static err_t verify_digest(const struct model_file *f)
 {
-  AUTO(close_stream) FILE *in = fopen(f->path, "rbe");
+  AUTO(auto_close_file) FILE *in = fopen(f->path, "rbe");
   char digest[SHA256_HEX_BYTES];
 
   if (!in)

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/auto_close.h"
 #include "base/disk_error.h"
 #include "base/progress.h"
 
@@ -46,16 +47,10 @@ err_t model_files_make_folder(const char *directory)
 
 /* ---- Digests ---- */
 
-static void close_stream(FILE **in)
-{
-  if (*in)
-    fclose(*in);
-}
-
 /* Has the file the digest? If it is not there, is_there is false. */
 static err_t compare(const char *path, const char *digest, bool *is_there, bool *is_good)
 {
-  AUTO(close_stream) FILE *in = fopen(path, "rbe");
+  AUTO(auto_close_file) FILE *in = fopen(path, "rbe");
   char found[SHA256_HEX_BYTES];
 
   *is_there = in != NULL;
@@ -116,19 +111,13 @@ static err_t visit_name(struct visit *v, const char *name)
   return v->part && parse_name(name, ending_part, digest) ? v->part(v, path) : ERR_OK;
 }
 
-static void close_folder(DIR **folder)
-{
-  if (*folder)
-    closedir(*folder);
-}
-
 static err_t visit_all(struct visit *v, const char *directory)
 {
   char folder[PATH_MAX];
   const struct dirent *entry;
 
   TRY(folder_of(directory, folder));
-  AUTO(close_folder) DIR *all = opendir(folder);
+  AUTO(auto_close_folder) DIR *all = opendir(folder);
   if (!all && errno == ENOENT)
     return ERR_OK;
   if (!all)
@@ -187,12 +176,6 @@ err_t model_files_verify(const char *directory, size_t *n)
 
 /* ---- Copying ---- */
 
-static void close_fd(const int *fd)
-{
-  if (*fd >= 0)
-    close(*fd);
-}
-
 /* Copy to the end. Returns 0, or what errno says. */
 static int copy_bytes(int from, int to)
 {
@@ -214,13 +197,13 @@ static err_code_t copy_file(struct visit *v, const char *path, const char *diges
   char to_path[PATH_MAX];
 
   TRY(model_files_path(v->to, digest, "", to_path));
-  AUTO(close_fd) const int from = open(path, O_RDONLY | O_CLOEXEC);
+  AUTO(auto_close_fd) const int from = open(path, O_RDONLY | O_CLOEXEC);
   if (from < 0 && errno == ENOENT) /* its generation was just retired */
     return ERR_OK;
   if (from < 0)
     return fail_copy(path, to_path, errno);
   TRY(model_files_make_folder(v->to));
-  AUTO(close_fd) const int to = open(to_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+  AUTO(auto_close_fd) const int to = open(to_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
   int error = to < 0 ? errno : copy_bytes(from, to);
   return error ? fail_copy(path, to_path, error) : ERR_OK;
 }
