@@ -12,6 +12,7 @@
 #include "base/disk_error.h"
 #include "base/mem.h"
 #include "store/models/model_files.h"
+#include "store/store_path.h"
 
 struct model_file {
   int fd; /* -1: closed */
@@ -101,12 +102,7 @@ static err_t sync_folder(const struct model_file *f)
 
   snprintf(folder, sizeof folder, "%s", f->named);
   *strrchr(folder, '/') = '\0';
-  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  bool is_synced = fd >= 0 && fsync(fd) == 0;
-  int error = errno;
-  if (fd >= 0)
-    close(fd);
-  return is_synced ? ERR_OK : fail(f, "named", error);
+  return store_path_sync(folder);
 }
 
 err_t model_file_commit(struct model_file *f)

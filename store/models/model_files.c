@@ -14,6 +14,7 @@
 #include "base/auto_close.h"
 #include "base/disk_error.h"
 #include "base/progress.h"
+#include "store/store_path.h"
 
 enum { DIGEST_CHARS = SHA256_HEX_BYTES - 1, COPY_BYTES = 1 << 20 };
 
@@ -22,16 +23,16 @@ static const char ending_part[] = ".safetensors.part";
 
 static err_t folder_of(const char *directory, char out[PATH_MAX])
 {
-  if (snprintf(out, PATH_MAX, "%s/models", directory) >= PATH_MAX)
-    FAIL(ERR_STORE, "the path %.64s... is too long", directory);
-  return ERR_OK;
+  return store_path_join(directory, "models", out);
 }
 
 err_t model_files_path(const char *directory, const char *digest, const char *ending, char out[PATH_MAX])
 {
-  if (snprintf(out, PATH_MAX, "%s/models/%s%s%s", directory, digest, ending_whole, ending) >= PATH_MAX)
-    FAIL(ERR_STORE, "the path %.64s... is too long", directory);
-  return ERR_OK;
+  char folder[PATH_MAX], name[NAME_MAX];
+
+  TRY(folder_of(directory, folder));
+  snprintf(name, sizeof name, "%s%s%s", digest, ending_whole, ending);
+  return store_path_join(folder, name, out);
 }
 
 err_t model_files_make_folder(const char *directory)
@@ -211,6 +212,26 @@ static err_code_t copy_file(struct visit *v, const char *path, const char *diges
 err_t model_files_copy(const char *from, const char *to)
 {
   struct visit v = { .whole = copy_file, .to = to };
+  char folder[PATH_MAX];
 
-  return visit_all(&v, from);
+  TRY(visit_all(&v, from));
+  TRY(folder_of(to, folder));
+  return access(folder, F_OK) == 0 ? store_path_sync(folder) : ERR_OK;
+}
+
+static bool is_no_file_needed(void *context, const char digest[SHA256_HEX_BYTES])
+{
+  (void)context;
+  (void)digest;
+  return false;
+}
+
+void model_files_remove(const char *directory)
+{
+  char folder[PATH_MAX];
+  size_t n;
+
+  err_code_t err = model_files_sweep(directory, is_no_file_needed, NULL, &n);
+  if (err == ERR_OK && folder_of(directory, folder) == ERR_OK)
+    rmdir(folder);
 }

@@ -40,7 +40,11 @@ err_t model_files_sweep(const char *directory, model_files_needed is_needed, voi
 /* Verify the digest of each whole file. Returns ERR_STORE_CORRUPT with the first one that is damaged. */
 err_t model_files_verify(const char *directory, size_t *n);
 
-/* Copy the whole files from one store to another one, which has none. Returns ERR_STORE_FULL; ERR_STORE. */
+/* Copy the whole files from one store to another one, which has none, and make them durable. Returns ERR_STORE_FULL;
+ * ERR_STORE. */
 err_t model_files_copy(const char *from, const char *to);
+
+/* Remove all model files, and the folder if nothing else is in it. What cannot be removed stays. */
+void model_files_remove(const char *directory);
 
 #endif

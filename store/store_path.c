@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Joining, looking for and syncing paths. */
+#include "store/store_path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/auto_close.h"
+#include "base/disk_error.h"
+
+err_t store_path_join(const char *folder, const char *name, char out[PATH_MAX])
+{
+  if (snprintf(out, PATH_MAX, "%s/%s", folder, name) >= PATH_MAX)
+    FAIL(ERR_STORE, "the path %.64s... is too long", folder);
+  return ERR_OK;
+}
+
+bool store_path_has_store(const char *directory)
+{
+  char file[PATH_MAX];
+
+  return store_path_join(directory, "data.mdb", file) == ERR_OK && access(file, F_OK) == 0;
+}
+
+err_t store_path_sync(const char *path)
+{
+  AUTO(auto_close_fd) const int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+  if (fd < 0 || fsync(fd) != 0)
+    FAIL(disk_error_is_full(errno) ? ERR_STORE_FULL : ERR_STORE, "%s cannot be written to the disk: %s", path,
+         strerror(errno));
+  return ERR_OK;
+}
