@@ -19,7 +19,7 @@
 enum { DIGEST_CHARS = SHA256_HEX_BYTES - 1, COPY_BYTES = 1 << 20 };
 
 static const char ending_whole[] = ".safetensors";
-static const char ending_part[] = ".safetensors.part";
+static const char ending_unfinished[] = ".safetensors.part";
 
 static err_t folder_of(const char *directory, char out[PATH_MAX])
 {
@@ -94,7 +94,7 @@ static bool parse_name(const char *name, const char *ending, char digest[SHA256_
 struct visit {
   const char *folder;
   err_code_t (*whole)(struct visit *v, const char *path, const char *digest);
-  err_code_t (*part)(struct visit *v, const char *path); /* NULL: nothing */
+  err_code_t (*unfinished)(struct visit *v, const char *path); /* NULL: nothing */
   model_files_needed is_needed;
   void *context;
   const char *to; /* the folder of a copy */
@@ -109,7 +109,7 @@ static err_t visit_name(struct visit *v, const char *name)
     return ERR_OK;
   if (parse_name(name, ending_whole, digest))
     return v->whole(v, path, digest);
-  return v->part && parse_name(name, ending_part, digest) ? v->part(v, path) : ERR_OK;
+  return v->unfinished && parse_name(name, ending_unfinished, digest) ? v->unfinished(v, path) : ERR_OK;
 }
 
 static err_t visit_all(struct visit *v, const char *directory)
@@ -146,7 +146,7 @@ static err_code_t remove_unneeded(struct visit *v, const char *path, const char 
 
 err_t model_files_sweep(const char *directory, model_files_needed is_needed, void *context, size_t *n)
 {
-  struct visit v = { .whole = remove_unneeded, .part = remove_file, .is_needed = is_needed, .context = context };
+  struct visit v = { .whole = remove_unneeded, .unfinished = remove_file, .is_needed = is_needed, .context = context };
 
   TRY(visit_all(&v, directory));
   *n = v.n;

@@ -131,7 +131,7 @@ static void without_room_it_is_said_at_once(void **state)
 }
 
 /* Leave an unfinished file behind, as a crash does. */
-static void leave_part(const char *digest)
+static void leave_unfinished(const char *digest)
 {
   char path[PATH_MAX];
 
@@ -156,8 +156,8 @@ static void a_sweep_removes_what_nobody_needs(void **state)
   assert_int_equal(n, 0);
   assert_ok(make("needed", digest_of("needed", needed)));
   assert_ok(make("other", digest_of("other", other)));
-  leave_part(other);
-  leave_part(needed);
+  leave_unfinished(other);
+  leave_unfinished(needed);
   snprintf(foreign, sizeof foreign, "%s/models/notes.safetensors", dir.path);
   FILE *out = fopen(foreign, "we");
   assert_non_null(out);
@@ -195,7 +195,7 @@ static void a_copy_has_the_whole_files(void **state)
   temp_dir_init(&to);
   assert_ok(model_files_copy(dir.path, to.path)); /* there are none */
   assert_ok(make("a", digest_of("a", a)));
-  leave_part(digest_of("b", b));
+  leave_unfinished(digest_of("b", b));
   assert_ok(model_files_copy(dir.path, to.path));
   assert_ok(model_files_verify(to.path, &n));
   assert_int_equal(n, 1);
