@@ -52,8 +52,8 @@ void background_enter(struct background *b)
 
   if (!b || !b->is_possible || now_ns < atomic_load(&b->front_until_ns))
     return;
-  b->is_in = true;
-  atomic_store(&b->since_ns, now_ns); /* first: nobody would bring it forward from where nobody knows it to be */
+  b->has_entered = true;
+  atomic_store(&b->since_ns, now_ns); /* before the policy: relieving acts only on a thread whose since_ns is set */
   if (!set_policy(0, SCHED_IDLE) || now_ns < atomic_load(&b->front_until_ns)) /* it was brought forward on its way */
     background_leave(b);
 }
@@ -61,9 +61,9 @@ void background_enter(struct background *b)
 /* If the other thread brings this one forward just now, that does what this does. */
 void background_leave(struct background *b)
 {
-  if (!b || !b->is_in)
+  if (!b || !b->has_entered)
     return;
-  b->is_in = false;
+  b->has_entered = false;
   set_policy(0, b->policy);
   atomic_store(&b->since_ns, 0);
 }

@@ -17,7 +17,7 @@
 /* How a thread goes to the background and returns. All zeros: it stays where it is. */
 struct background {
   bool is_possible;
-  bool is_in; /* for the thread alone: it is in the background, or was brought forward */
+  bool has_entered; /* for the thread alone: it is between enter and leave, even if it was brought forward meanwhile */
   pid_t thread;
   int policy;                     /* of the thread in front */
   _Atomic int64_t since_ns;       /* when it went there; 0: it is not there */

@@ -32,7 +32,7 @@ struct change_log {
   bool forgets_next;        /* a change of the next epoch is not listed */
 };
 
-/* Returns ERR_MEMORY; ERR_SYSTEM. */
+/* Returns ERR_MEMORY. */
 err_t change_log_init(struct change_log *out);
 void change_log_fini(struct change_log *l);
 

@@ -29,8 +29,8 @@ struct log_repeat {
   char pairs[LOG_LIMIT_PAIRS_BYTES]; /* of the newest line that was left out */
 };
 
-/* A limit starts as all zeros. It forgets the oldest key for a new one, but none of which lines were left out; if all
- * keys have such lines, another key has no limit. Thread: one at a time. */
+/* A limit starts as all zeros. A new key replaces the oldest one that owes no `repeated=` line. If all owe one, the new
+ * key is not limited. Thread: one at a time. */
 struct log_limit {
   struct log_repeat events[LOG_LIMIT_KEYS];
   struct log_repeat lines[LOG_LIMIT_KEYS];

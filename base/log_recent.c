@@ -4,25 +4,19 @@
 
 #include <pthread.h>
 #include <stdio.h>
-#include <time.h>
+
+#include "base/clock.h"
+#include "base/size.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct log_line lines[LOG_RECENT_MAX];
 static size_t n_added;
 
-static int64_t unix_ms(void)
-{
-  struct timespec now;
-
-  clock_gettime(CLOCK_REALTIME, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 void log_recent_add(const struct log_record *record)
 {
   pthread_mutex_lock(&mutex);
   struct log_line *line = &lines[n_added++ % LOG_RECENT_MAX];
-  line->unix_ms = unix_ms();
+  line->unix_ms = clock_unix_ms();
   line->level = record->level;
   snprintf(line->text, sizeof line->text, "event=%s%s%s", record->event, *record->pairs ? " " : "", record->pairs);
   pthread_mutex_unlock(&mutex);
@@ -31,7 +25,7 @@ void log_recent_add(const struct log_record *record)
 size_t log_recent_get(struct log_line *out)
 {
   pthread_mutex_lock(&mutex);
-  size_t n = n_added < LOG_RECENT_MAX ? n_added : LOG_RECENT_MAX;
+  size_t n = size_min(n_added, LOG_RECENT_MAX);
   for (size_t i = 0; i < n; i++)
     out[i] = lines[(n_added - 1 - i) % LOG_RECENT_MAX];
   pthread_mutex_unlock(&mutex);

@@ -3,6 +3,7 @@
 #include "base/region.h"
 
 #include "base/mem.h"
+#include "base/size.h"
 
 enum { FIRST_BLOCK_BYTES = 4096, LARGEST_USUAL_BLOCK_BYTES = 1 << 20, ALIGN = 16 };
 
@@ -92,7 +93,7 @@ static err_t advance(struct region *r, size_t bytes)
     size_t usual = r->current ? 2 * r->current->size : FIRST_BLOCK_BYTES;
     if (usual > LARGEST_USUAL_BLOCK_BYTES)
       usual = LARGEST_USUAL_BLOCK_BYTES;
-    size_t size = bytes > usual ? bytes : usual;
+    size_t size = size_max(bytes, usual);
     TRY(mem_array(1, sizeof *block + size, &block));
     block->size = size;
     *next = block;

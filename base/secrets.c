@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
+
 static const char hidden[] = "***";
 
 struct secret {
@@ -66,7 +68,7 @@ static void hide_beginning(char *text, const char *secret)
 {
   size_t n = strlen(text), n_secret = strlen(secret);
 
-  for (size_t i = n < n_secret ? n : n_secret; i > 0; i--) {
+  for (size_t i = size_min(n, n_secret); i > 0; i--) {
     if (memcmp(text + n - i, secret, i) == 0) {
       memset(text + n - i, '*', i);
       return;

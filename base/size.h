@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The smaller and the larger of two sizes. C has no min() and max(); the whole tree shares these. */
+/* The smaller and the larger of two sizes: C has no min() and max(). */
 #ifndef BASE_SIZE_H
 #define BASE_SIZE_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scanning the live catalogue: take every item, in chunks of slots, and verify that the tables agree. */
+#include "base/size.h"
 #include "store/store_private.h"
 
 #include <assert.h>
@@ -132,7 +133,7 @@ err_t store_scan_next(struct store_scan *scan, struct region *region, uint64_t *
   TRY(read_some_keys(scan, KEYS_PER_ITEM * scan->chunk));
   if (piece.first >= scan->n_items)
     return ERR_OK;
-  piece.n = scan->n_items - piece.first < scan->chunk ? scan->n_items - piece.first : scan->chunk;
+  piece.n = size_min(scan->n_items - piece.first, scan->chunk);
   TRY(region_array(region, piece.n, sizeof *piece.changes, &piece.changes));
   TRY(env_read(scan->store->env, read_items, &piece));
   *first = piece.first;

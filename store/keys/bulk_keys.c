@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/size.h"
 #include "store/keys/slot_number.h"
 #include "store/record/record.h"
 
@@ -32,7 +33,7 @@ static size_t count_common(const struct item_change *changes, size_t n)
   size_t common = first.n;
 
   for (size_t i = 1; i < n; i++) {
-    size_t same = 0, most = changes[i].key.n < common ? changes[i].key.n : common;
+    size_t same = 0, most = size_min(changes[i].key.n, common);
     while (same < most && changes[i].key.p[same] == first.p[same])
       same++;
     common = same;
@@ -43,7 +44,7 @@ static size_t count_common(const struct item_change *changes, size_t n)
 static uint64_t head_of(struct span key, size_t from)
 {
   uint64_t head = 0;
-  size_t n = key.n - from < sizeof head ? key.n - from : sizeof head;
+  size_t n = size_min(key.n - from, sizeof head);
 
   memcpy(&head, key.p + from, n);
   return be64toh(head);

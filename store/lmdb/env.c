@@ -6,6 +6,7 @@
 #include "base/disk_error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/size.h"
 #include "store/lmdb/pages.h"
 
 #include <assert.h>
@@ -209,7 +210,7 @@ static err_t open_mdb(struct env *env, size_t map_bytes)
   TRY(env_verify(env, mdb_env_set_assert(env->mdb, on_damage), "begin"));
   TRY(env_verify(env, mdb_env_set_maxdbs(env->mdb, TABLES_MAX), "set the number of tables"));
   TRY(env_verify(env, mdb_env_set_maxreaders(env->mdb, READERS_MAX), "set the number of readers"));
-  TRY(env_verify(env, mdb_env_set_mapsize(env->mdb, old_bytes > map_bytes ? old_bytes : map_bytes), "set the map"));
+  TRY(env_verify(env, mdb_env_set_mapsize(env->mdb, size_max(old_bytes, map_bytes)), "set the map"));
   TRY(env_verify(env, mdb_env_open(env->mdb, env->path, MDB_NOMETASYNC, 0640), "open"));
   TRY(env_verify(env, mdb_env_stat(env->mdb, &stat), "read the page size"));
   env->page_bytes = stat.ms_psize;
