@@ -140,9 +140,8 @@ bool store_has_refused(const struct store *s);
 /* Forget the refused puts. The caller then reads those partitions again from store_positions(). */
 void store_retry_refused(struct store *s);
 
-/* Set the number of partitions of the log. With one partition a key has one state at most, and the only tombstones kept
- * are those at or above the position stored with them. Until this is called the store assumes several. Writes nothing.
- */
+/* Tell the store how many partitions the log has; it assumes several until then. With one, a key is never in two
+ * partitions, so tombstones are kept only for records that may be read again. Writes nothing. */
 void store_set_log_partitions(struct store *s, size_t n);
 
 /* Return the positions of the current catalogue, in order of partition. The store owns the array; it is valid until the

@@ -32,7 +32,7 @@ void seen_chunk_push(struct seen_chunk *c, struct seen_item item)
   c->bytes += ITEM_BYTES + item.key.n;
 }
 
-/* newest_unix_ms stays: it may be too late by that of the removed item, which is added again. */
+/* newest_unix_ms is left as it is: the caller adds the item again, with a time at least as new. */
 bool seen_chunk_take(struct seen_chunk *c, struct span key, struct seen_item *out)
 {
   for (size_t i = 0; i < c->n; i++) {
