@@ -321,7 +321,6 @@ static err_t grow_map(struct env *env)
   TRY(extend_file(env, bytes));
   TRY(set_map(env, bytes));
   note_usage(env);
-  env->n_grown++;
   log_info("store_map_grown", "path=%s map_bytes=%zu used_bytes=%zu", log_quote(span_of_str(env->path)), env->map_bytes,
            env->used_bytes);
   return ERR_OK;
@@ -376,7 +375,6 @@ err_t env_write(struct env *env, env_body body, void *context)
   err_code_t err = attempt_write(env, body, context);
   while (err != ERR_OK && env->is_full) {
     TRY(grow_map(env));
-    env->n_redone++;
     err = attempt_write(env, body, context);
   }
   if (err != ERR_OK)

@@ -29,8 +29,6 @@ struct env {
   size_t used_bytes; /* used part of the map, as of the newest transaction */
   size_t txn_id;     /* id of the newest transaction */
   bool is_full;      /* the running transaction has filled the map */
-  unsigned n_grown;  /* how often the map was doubled */
-  unsigned n_redone; /* how often a transaction was run again after that */
 };
 
 /* Open the environment in a directory, or create it. The directory is created if it is missing.

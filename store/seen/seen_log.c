@@ -9,7 +9,8 @@
 
 enum { NUMBER_BYTES = sizeof(uint64_t) };
 
-void seen_key_make(struct span user, uint64_t chunk, struct seen_key *out)
+/* Make the key of a user's chunk. The chunks of a user are in order of their numbers. */
+static void make_key(struct span user, uint64_t chunk, struct seen_key *out)
 {
   uint64_t number = htobe64(chunk);
 
@@ -59,7 +60,7 @@ static void rows_end(struct rows *r)
 static err_t rows_open(struct seen_log *log, struct span user, struct rows *out)
 {
   out->log = log;
-  seen_key_make(user, 0, &out->first);
+  make_key(user, 0, &out->first);
   return env_verify(log->env, mdb_cursor_open(log->txn, log->table, &out->cursor), "read what a user has seen");
 }
 
@@ -93,7 +94,7 @@ static err_t rows_last(struct rows *r, struct span user, bool *is_there)
 {
   struct seen_key last;
 
-  seen_key_make(user, UINT64_MAX, &last);
+  make_key(user, UINT64_MAX, &last);
   r->key = env_value(span_of(last.bytes, last.n));
   int rc = mdb_cursor_get(r->cursor, &r->key, &r->value, MDB_SET_RANGE);
   if (rc != MDB_SUCCESS && rc != MDB_NOTFOUND)
@@ -261,7 +262,7 @@ static err_t write_tail(struct tail *t)
 
   if (t->chunk.n == 0)
     return ERR_OK;
-  seen_key_make(t->user, t->number, &key);
+  make_key(t->user, t->number, &key);
   MDB_val name = env_value(span_of(key.bytes, key.n));
   MDB_val value = env_value(span_of(bytes, seen_chunk_encode(&t->chunk, bytes)));
   t->log->counts->n_users += t->is_first;

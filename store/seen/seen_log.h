@@ -38,9 +38,6 @@ struct seen_key {
   size_t n;
 };
 
-/* Make the key of a user's chunk. The chunks of a user are in order of their numbers. */
-void seen_key_make(struct span user, uint64_t chunk, struct seen_key *out);
-
 /* Return the part of a row's key that all rows of its user share. Returns an empty span if it is no such key. */
 struct span seen_key_user(struct span key);
 

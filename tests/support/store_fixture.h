@@ -64,15 +64,21 @@ static inline void assert_says(const char *text)
     fail_msg("\"%s\" is not in \"%s\"", text, err_message());
 }
 
-/* Put items 0..n-1 with all parts and attributes, from partition 0, each at the offset of its id. */
+/* Put an item with all parts and attributes, from partition 0, at the offset of its id. */
+static inline void fill_one(struct fixture *f, struct oracle *o, uint32_t id)
+{
+  struct oracle_item item = { .id = id, .seeds = { id + 1, id + 2, id + 3, id + 4 }, .offset = id };
+
+  for (size_t i = 0; i < ORACLE_ATTRIBUTES; i++)
+    item.attributes[i] = id * 100 + 1000 + i;
+  oracle_apply_both(o, f->store, &item, 1, NULL, 0);
+}
+
+/* Put items 0..n-1. */
 static inline void fill(struct fixture *f, struct oracle *o, uint32_t n)
 {
-  for (uint32_t id = 0; id < n; id++) {
-    struct oracle_item item = { .id = id, .seeds = { id + 1, id + 2, id + 3, id + 4 }, .offset = id };
-    for (size_t i = 0; i < ORACLE_ATTRIBUTES; i++)
-      item.attributes[i] = id * 100 + 1000 + i;
-    oracle_apply_both(o, f->store, &item, 1, NULL, 0);
-  }
+  for (uint32_t id = 0; id < n; id++)
+    fill_one(f, o, id);
 }
 
 static inline struct oracle_item random_change(struct dice *dice, uint32_t n_ids, int64_t offset)

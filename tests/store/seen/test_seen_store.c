@@ -395,7 +395,7 @@ static void readers_see_whole_records_while_the_map_grows(void **state)
     atomic_store(&readers[i].is_stopping, true);
     pthread_join(readers[i].thread, NULL);
   }
-  assert_true(f->store->env->n_grown >= 1);
+  assert_true(f->store->env->map_bytes > 1 << 16);
   assert_int_equal(n_read(f, 1), SEEN_MODEL_ITEMS);
 }
 
