@@ -95,10 +95,9 @@ err_t wire_verify_value(struct span value)
   return verify_size(ERR_TOO_LARGE, value, WIRE_VALUE_MAX);
 }
 
-err_t wire_message_read(struct span value, enum wire_format format, const ProtobufCMessageDescriptor *type,
-                        err_code_t field_error, struct region *r, ProtobufCMessage **out)
+static err_t read_message(struct span value, enum wire_format format, const ProtobufCMessageDescriptor *type,
+                          err_code_t field_error, struct region *r, ProtobufCMessage **out)
 {
-  TRY(verify_size(ERR_WIRE, value, WIRE_VALUE_MAX));
   if (format == WIRE_PROTOBUF)
     return protobuf_message_read(value, type, limits, field_error, r, out);
 
@@ -107,11 +106,18 @@ err_t wire_message_read(struct span value, enum wire_format format, const Protob
   return json_message_read(value, type, &rules, field_error, r, out);
 }
 
-err_t wire_message_read_ours(struct span value, const ProtobufCMessageDescriptor *type, struct region *r,
-                             ProtobufCMessage **out)
+err_t wire_message_read(struct span value, enum wire_format format, const ProtobufCMessageDescriptor *type,
+                        err_code_t field_error, struct region *r, ProtobufCMessage **out)
+{
+  TRY(verify_size(ERR_WIRE, value, WIRE_VALUE_MAX));
+  return read_message(value, format, type, field_error, r, out);
+}
+
+err_t wire_message_read_ours(struct span value, enum wire_format format, const ProtobufCMessageDescriptor *type,
+                             struct region *r, ProtobufCMessage **out)
 {
   TRY(verify_size(ERR_WIRE, value, WIRE_PARTIAL_MAX));
-  return protobuf_message_read(value, type, limits, ERR_WIRE, r, out);
+  return read_message(value, format, type, ERR_WIRE, r, out);
 }
 
 err_t wire_message_write(const ProtobufCMessage *message, enum wire_format format, const char *const *always,

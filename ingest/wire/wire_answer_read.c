@@ -93,7 +93,7 @@ err_t wire_decode_answer(struct span value, struct region *r, struct answer *out
 {
   ProtobufCMessage *message = NULL;
 
-  TRY(wire_message_read_ours(value, &sluice__v1__answer__descriptor, r, &message));
+  TRY(wire_message_read_ours(value, WIRE_PROTOBUF, &sluice__v1__answer__descriptor, r, &message));
   const Sluice__V1__Answer *m = (const Sluice__V1__Answer *)message;
   *out = (struct answer){ .id = span_of_str(m->id), .space = span_of_str(m->space), .epoch = m->epoch };
   TRY(read_method(m->method, &out->method));

@@ -22,7 +22,7 @@ static err_t decode(struct span value, struct region *r, struct wire_reply *out)
 {
   ProtobufCMessage *message = NULL;
 
-  TRY(wire_message_read(value, WIRE_PROTOBUF, &sluice__v1__answer__descriptor, ERR_WIRE, r, &message));
+  TRY(wire_message_read_ours(value, WIRE_PROTOBUF, &sluice__v1__answer__descriptor, r, &message));
   const Sluice__V1__Answer *answer = (const Sluice__V1__Answer *)message;
   *out = (struct wire_reply){
     .id = span_of_str(answer->id),

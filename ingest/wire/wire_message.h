@@ -13,8 +13,8 @@
 /* Limits on the bytes of a value, and on the spaces that an item can name. */
 enum { WIRE_VALUE_MAX = 4 << 20, WIRE_PARTS_MAX = 256 };
 
-/* Limit on the bytes of a shard's part, and of the answer in it: the largest has 100,000 hits (query.max_k), with keys
- * of 256 bytes. Brokers take so much only if they are told to. */
+/* Limit on the bytes of an answer, and of a shard's part with an answer in it: the largest has 100,000 hits
+ * (query.max_k), with keys of 256 bytes. Brokers take so much only if they are told to. */
 enum { WIRE_PARTIAL_MAX = 32 << 20 };
 
 /* Limit on the memory that decoding a value takes: WIRE_TAKEN_TIMES its size plus WIRE_TAKEN_MORE, but at most
@@ -49,10 +49,10 @@ err_t wire_limit_end(const struct wire_limit *limit, err_code_t err, err_code_t 
 err_t wire_message_read(struct span value, enum wire_format format, const ProtobufCMessageDescriptor *type,
                         err_code_t field_error, struct region *r, ProtobufCMessage **out);
 
-/* Read a value that another daemon of ours has written: protobuf, of up to WIRE_PARTIAL_MAX bytes. Returns ERR_OK;
- * ERR_WIRE; ERR_MEMORY. */
-err_t wire_message_read_ours(struct span value, const ProtobufCMessageDescriptor *type, struct region *r,
-                             ProtobufCMessage **out);
+/* Read a value that a daemon of ours has written, of up to WIRE_PARTIAL_MAX bytes. Returns ERR_OK; ERR_WIRE;
+ * ERR_TOO_LARGE beyond the region's limit; ERR_MEMORY. */
+err_t wire_message_read_ours(struct span value, enum wire_format format, const ProtobufCMessageDescriptor *type,
+                             struct region *r, ProtobufCMessage **out);
 
 /* Write a message.
  *

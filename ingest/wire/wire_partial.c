@@ -118,7 +118,7 @@ err_t wire_decode_partial(struct span value, struct region *r, struct partial *o
 {
   ProtobufCMessage *message = NULL;
 
-  TRY(wire_message_read_ours(value, &sluice__v1__partial__descriptor, r, &message));
+  TRY(wire_message_read_ours(value, WIRE_PROTOBUF, &sluice__v1__partial__descriptor, r, &message));
   const Sluice__V1__Partial *m = (const Sluice__V1__Partial *)message;
   TRY(verify_partial(m));
   *out = (struct partial){

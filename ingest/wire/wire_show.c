@@ -23,7 +23,8 @@ static err_t show_message(struct span value, enum wire_format format, enum wire_
   struct wire_limit limit = wire_limit_begin(r, value.n);
   ProtobufCMessage *message;
 
-  err_code_t err = wire_message_read(value, format, types[kind], ERR_WIRE, r, &message);
+  err_code_t err = kind == WIRE_ANSWER ? wire_message_read_ours(value, format, types[kind], r, &message)
+                                       : wire_message_read(value, format, types[kind], ERR_WIRE, r, &message);
   TRY(wire_limit_end(&limit, err, ERR_WIRE));
   return wire_message_write(message, WIRE_JSON, NULL, r, out);
 }

@@ -132,6 +132,14 @@ class Measures(Bench):
         self.assertIn("3 UNKNOWN_SPACE", text)
         self.assertIn("6 of 9 queries were not answered, or with an error", said)
 
+    def test_values_that_are_no_answers_are_counted(self):
+        process = self.start("--json", "--space", "films", "--rate", 100, "--count", 300)
+        others = harness.Kcat(daemon.status()["kafka"]["bootstrap"])
+        others.produce("sluice.answers", [(b"a", b"\xff\xff"), (b"b", b'{"id": "of another client"}')])
+        text, said = process.communicate(timeout=60 * harness.SLOWNESS)
+        result = json.loads(text)
+        self.assertEqual((result["answered"], result["unreadable"]), (300, 1), said)
+
     def test_a_wrong_command_sends_nothing(self):
         self.sent()
         lines = folder / "wrong.jsonl"

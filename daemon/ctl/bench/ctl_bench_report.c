@@ -130,6 +130,9 @@ static void print_errors(const struct bench_report *report, const struct bench_r
     fprintf(out, "          Kafka did not take %s\n", ctl_format_count(result->n_undelivered).s);
   if (result->n_twice)
     fprintf(out, "          %s further answers to queries that had one\n", ctl_format_count(result->n_twice).s);
+  if (result->n_unreadable)
+    fprintf(out, "          %s values in the answer topic that are no answers\n",
+            ctl_format_count(result->n_unreadable).s);
   if (*result->message)
     fprintf(out, "          the first: %s\n", result->message);
 }
@@ -253,6 +256,7 @@ void bench_report_print_json(const struct bench_report *report, const struct ben
   put_count(root, "missing", report->n_missing);
   put_count(root, "undelivered", result->n_undelivered);
   put_count(root, "twice", result->n_twice);
+  put_count(root, "unreadable", result->n_unreadable);
   json_object_set_new(root, "errors", errors_json(result));
   json_object_set_new(root, "interrupted", json_boolean(result->is_interrupted));
   put_text(root, "doubt", bench_report_doubt(result, doubt, sizeof doubt));

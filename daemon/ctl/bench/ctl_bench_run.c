@@ -101,6 +101,18 @@ static void take_reply(struct bench *b, const struct wire_reply *reply, int64_t 
   atomic_fetch_add(&b->n_done, 1);
 }
 
+/* Others' answers may be JSON; what is neither may be the answer to a query of ours. */
+static void count_unreadable(struct bench *b, struct span value)
+{
+  struct bench_result *r = &b->result;
+
+  if (wire_format_of(value, (struct span){ 0 }) == WIRE_JSON)
+    return;
+  if (!*r->message)
+    snprintf(r->message, sizeof r->message, "%s", err_message());
+  r->n_unreadable++;
+}
+
 static err_t take_answers(struct bench *b, struct region *region)
 {
   struct wire_reply reply;
@@ -110,8 +122,12 @@ static err_t take_answers(struct bench *b, struct region *region)
     TRY(answer_reader_next(b->reader, READ_MS, &value));
     int64_t now_ns = clock_now_ns();
     region_reset(region);
-    if (value.n && wire_decode_reply(value, region, &reply) == ERR_OK) /* others' answers may have another format */
+    if (value.n == 0)
+      continue;
+    if (wire_decode_reply(value, region, &reply) == ERR_OK)
       take_reply(b, &reply, now_ns);
+    else
+      count_unreadable(b, value);
   }
   return ERR_OK;
 }

@@ -38,10 +38,11 @@ struct bench_result {
   uint64_t n_undelivered;          /* that Kafka did not take */
   uint64_t n_errors[BENCH_ERRORS]; /* by enum answer_error */
   uint64_t n_twice;                /* further answers to a query that has one */
+  uint64_t n_unreadable;           /* values in the answer topic that are no answers */
   int64_t took_ns;                 /* from the first query until the last was sent */
   double reader_share;             /* of a core, that taking answers needed */
   bool is_interrupted;
-  char message[256]; /* of the first error, or why Kafka did not take a query; "" */
+  char message[256]; /* of the first error, why a value is no answer, or why Kafka did not take a query; "" */
 };
 
 /* Send the queries and wait for the answers. One query is sent before all others, and waited for: it opens connections

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "tests/support/assert_ok.h"
 #include "tests/support/wire_fixture.h"
 
 static struct answer sample_answer(void)
@@ -200,11 +201,36 @@ static void a_client_reads_what_it_needs_of_an_answer(void **state)
   assert_string_equal(wire_error_name((enum answer_error)99), "UNKNOWN");
 }
 
+static void a_client_reads_the_largest_answer_that_a_daemon_writes(void **state)
+{
+  enum { HITS = 100000, KEY_BYTES = 256 };
+  struct answer answer = sample_answer();
+  struct wire_reply reply;
+  struct span bytes, shown;
+  char *key;
+  (void)state;
+
+  region_reset(&region);
+  assert_ok(region_array(&region, KEY_BYTES, 1, &key));
+  memset(key, 'k', KEY_BYTES);
+  assert_ok(region_array(&region, HITS, sizeof *answer.hits, &answer.hits));
+  for (size_t i = 0; i < HITS; i++)
+    answer.hits[i] = (struct hit){ span_of(key, KEY_BYTES), 1.5f };
+  answer.n_hits = HITS;
+  assert_ok(wire_encode_answer(&answer, WIRE_PROTOBUF, &region, &bytes));
+  assert_true(bytes.n > 25 << 20);
+  assert_ok(wire_decode_reply(bytes, &scratch, &reply));
+  assert_true(span_equal(reply.id, span_of_str("q1")));
+  assert_ok(wire_show(bytes, WIRE_PROTOBUF, WIRE_ANSWER, &scratch, &shown));
+  assert_non_null(strstr((const char *)shown.p, "\"score\":1.5"));
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(answers_look_like_this),
     cmocka_unit_test(a_client_reads_what_it_needs_of_an_answer),
+    cmocka_unit_test(a_client_reads_the_largest_answer_that_a_daemon_writes),
     cmocka_unit_test(explanations_look_like_this),
     cmocka_unit_test(error_answers_look_like_this),
     cmocka_unit_test(answers_in_protobuf_unpack_to_the_same),

@@ -134,7 +134,10 @@ static void a_load_that_was_not_made_is_doubted(void **state)
 static void a_report_without_answers_is_printed(void **state)
 {
   const struct bench_setting setting = { .space = "films", .k = 10, .n_queries = 3, .seed = 9, .per_s = 5 };
-  const struct bench_result result = { .n_undelivered = 2, .n_errors[ANSWER_BAD_QUERY] = 1, .message = "why" };
+  const struct bench_result result = { .n_undelivered = 2,
+                                      .n_errors[ANSWER_BAD_QUERY] = 1,
+                                      .n_unreadable = 4,
+                                      .message = "why" };
   const struct bench_report report = { .n_sent = 3, .n_errors = 1, .n_missing = 2 };
   char *text = NULL;
   size_t n;
@@ -149,6 +152,7 @@ static void a_report_without_answers_is_printed(void **state)
                             "answered  0; 1 with an error; 2 missing\n"
                             "          1 BAD_QUERY\n"
                             "          Kafka did not take 2\n"
+                            "          4 values in the answer topic that are no answers\n"
                             "          the first: why\n");
   free(text);
 }
