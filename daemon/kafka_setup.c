@@ -60,8 +60,8 @@ struct kafka_layers kafka_setup_layers(const struct kafka_setup *s, const struct
   struct kafka_layers layers = { .n = 0 };
 
   if (s->broker)
-    layers.layer[layers.n++] = (struct kafka_properties){ s->embedded, is_consumer ? 2 : 1 };
-  layers.layer[layers.n++] = s->config->kafka;
-  layers.layer[layers.n++] = *own;
+    kafka_layers_add(&layers, s->embedded, is_consumer ? 2 : 1);
+  kafka_layers_add(&layers, s->config->kafka.items, s->config->kafka.n);
+  kafka_layers_add(&layers, own->items, own->n);
   return layers;
 }

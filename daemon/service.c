@@ -56,7 +56,7 @@ static err_t open_delivery(const struct config *config, struct service *s)
   bool is_shard = config_is_shard(config);
 
   if (is_shard)
-    layers.layer[layers.n++] = (struct kafka_properties){ one_partitioner, 1 };
+    kafka_layers_add(&layers, one_partitioner, 1);
   struct delivery_config delivery = {
     .layers = &layers,
     .query_topic = config->query.topic,

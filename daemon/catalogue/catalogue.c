@@ -112,7 +112,7 @@ err_t catalogue_open(const struct catalogue_context *context, struct catalogue *
   c->with = *context;
   c->commit.group = (struct kafka_property){ "group.id", config->catalogue.group };
   if (config->catalogue.commit_interval_ms > 0)
-    layers.layer[layers.n++] = (struct kafka_properties){ &c->commit.group, 1 };
+    kafka_layers_add(&layers, &c->commit.group, 1);
   pthread_mutex_init(&c->load.lock, NULL);
   catalogue_report_init(&c->report);
   catalogue_rebuild_init(config, context->store, &c->rebuild);

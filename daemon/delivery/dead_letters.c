@@ -317,7 +317,7 @@ err_t dead_letters_open(const struct dead_letters_config *config, struct dead_le
     .pulses = config->pulses,
   };
 
-  layers.layer[layers.n++] = (struct kafka_properties){ own, sizeof own / sizeof own[0] };
+  kafka_layers_add(&layers, own, sizeof own / sizeof own[0]);
   TRY(mem_array(1, sizeof *l, &l));
   l->with = *config;
   pthread_mutex_init(&l->mutex, NULL);

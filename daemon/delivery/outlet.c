@@ -216,7 +216,7 @@ static struct sender *sender_for(struct outlet *o, const struct outlet_item *ite
   if (!item->is_alone)
     return o->sender;
   if (!o->alone && renewal_wait_is_over(&o->alone_wait)) {
-    layers.layer[layers.n++] = (struct kafka_properties){ one, 1 };
+    kafka_layers_add(&layers, one, 1);
     note_opened(&o->alone_wait, o, sender_open(&layers, on_report, o, &o->alone));
   }
   return o->alone ? o->alone : o->sender;

@@ -213,7 +213,7 @@ err_t reply_topics_open(const struct reply_topics_config *config, struct reply_t
   r->own[1] = (struct kafka_property){ "topic.metadata.propagation.max.ms", "2000" };
   /* With idempotence, one client's topic could cause an error that is fatal to the producer, and so to all clients. */
   r->own[2] = (struct kafka_property){ "enable.idempotence", "false" };
-  r->layers.layer[r->layers.n++] = (struct kafka_properties){ r->own, sizeof r->own / sizeof r->own[0] };
+  kafka_layers_add(&r->layers, r->own, sizeof r->own / sizeof r->own[0]);
   pthread_mutex_lock(&r->mutex); /* the producer's thread reads `current` */
   err_code_t err = open_producer(r, &r->current);
   pthread_mutex_unlock(&r->mutex);

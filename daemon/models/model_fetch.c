@@ -58,11 +58,8 @@ static void pass_fini(struct pass *p)
 
 static err_t open_reader(struct pass *p)
 {
-  const struct kafka_layers *configured = &p->fetch->layers;
-  struct kafka_layers layers = { .layer = { { defaults, sizeof defaults / sizeof *defaults } }, .n = 1 };
+  struct kafka_layers layers = kafka_layers_under(defaults, sizeof defaults / sizeof defaults[0], &p->fetch->layers);
 
-  for (size_t i = 0; i < configured->n; i++)
-    layers.layer[layers.n++] = configured->layer[i];
   TRY(topic_reader_open_again(&layers, p->fetch->topic, &p->reader));
   TRY(topic_reader_n_partitions(p->reader, BROKER_TIMEOUT_MS, &p->n_partitions));
   return mem_array((size_t)p->n_partitions, sizeof *p->partitions, &p->partitions);

@@ -277,7 +277,7 @@ static err_t open_topic(struct models *m)
 
   m->group = (struct kafka_property){ "group.id", config->catalogue.group };
   if (config->catalogue.commit_interval_ms > 0) /* otherwise we may perhaps use no group */
-    layers.layer[layers.n++] = (struct kafka_properties){ &m->group, 1 };
+    kafka_layers_add(&layers, &m->group, 1);
   if (*config->models.files_topic)
     model_work_fetch_from(&m->work, &layers);
   layers.client = "models";

@@ -129,7 +129,7 @@ static struct kafka_layers reader_layers(const struct query_thread *t)
   struct kafka_layers layers = kafka_setup_layers(t->with.kafka, &t->with.config->query.kafka, true);
 
   if (t->with.config->query.starts_at_latest)
-    layers.layer[layers.n++] = (struct kafka_properties){ start_at_latest, 1 };
+    kafka_layers_add(&layers, start_at_latest, 1);
   return layers;
 }
 

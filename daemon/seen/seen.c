@@ -387,7 +387,7 @@ err_t seen_open(const struct seen_context *context, struct seen **out)
   TRY(open_store(s));
   s->group = (struct kafka_property){ "group.id", context->config->catalogue.group };
   if (context->config->catalogue.commit_interval_ms > 0) /* otherwise we may perhaps use no group */
-    layers.layer[layers.n++] = (struct kafka_properties){ &s->group, 1 };
+    kafka_layers_add(&layers, &s->group, 1);
   layers.client = "seen";
   TRY(seen_topic_init(&layers, context->config->seen.topic, (int64_t)context->config->seen.ttl_s * 1000, s->store,
                       &s->topic));

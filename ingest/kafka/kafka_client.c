@@ -2,7 +2,6 @@
 /* Making Kafka clients, and sending their log lines and errors to our log. */
 #include "ingest/kafka/kafka_client.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -196,18 +195,6 @@ bool kafka_topic_is_there(rd_kafka_t *rk, const char *name, int timeout_ms)
   }
   rd_kafka_topic_destroy(topic);
   return is_there;
-}
-
-struct kafka_layers kafka_layers_under(const struct kafka_property *defaults, size_t n,
-                                       const struct kafka_layers *layers)
-{
-  struct kafka_layers all = { .n = 1, .client = layers->client };
-
-  all.layer[0] = (struct kafka_properties){ defaults, n };
-  assert(layers->n < KAFKA_LAYERS_MAX);
-  for (size_t i = 0; i < layers->n; i++)
-    all.layer[all.n++] = layers->layer[i];
-  return all;
 }
 
 int kafka_ms_until(int64_t deadline_ns)

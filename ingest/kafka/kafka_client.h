@@ -61,10 +61,6 @@ struct trace_headers kafka_trace_headers(const rd_kafka_message_t *message);
 /* Has the broker this topic, with partitions? Blocks: up to timeout_ms. */
 bool kafka_topic_is_there(rd_kafka_t *rk, const char *name, int timeout_ms);
 
-/* Return the layers with a client's defaults below them. The other layers override the defaults. */
-struct kafka_layers kafka_layers_under(const struct kafka_property *defaults, size_t n,
-                                       const struct kafka_layers *layers);
-
 /* Return the milliseconds until a deadline of clock_now_ns(), at least 1. */
 int kafka_ms_until(int64_t deadline_ns);
 

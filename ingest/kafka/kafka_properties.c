@@ -1,11 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checking properties one by one. */
+/* Layers of properties, and checking properties one by one. */
 #include "ingest/kafka/kafka_properties.h"
 
+#include <assert.h>
 #include <librdkafka/rdkafka.h>
 #include <string.h>
 
 #include "base/log.h"
+
+void kafka_layers_add(struct kafka_layers *layers, const struct kafka_property *items, size_t n)
+{
+  assert(layers->n < KAFKA_LAYERS_MAX);
+  layers->layer[layers->n++] = (struct kafka_properties){ items, n };
+}
+
+struct kafka_layers kafka_layers_under(const struct kafka_property *defaults, size_t n,
+                                       const struct kafka_layers *layers)
+{
+  struct kafka_layers all = { .client = layers->client };
+
+  kafka_layers_add(&all, defaults, n);
+  for (size_t i = 0; i < layers->n; i++)
+    kafka_layers_add(&all, layers->layer[i].items, layers->layer[i].n);
+  return all;
+}
 
 static void destroy_conf(rd_kafka_conf_t **conf)
 {

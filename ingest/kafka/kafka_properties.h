@@ -28,6 +28,13 @@ struct kafka_layers {
   const char *client; /* name of the client in the statistics, a literal; NULL: it has none */
 };
 
+/* Add properties, which override those before them. They must outlive the layers. */
+void kafka_layers_add(struct kafka_layers *layers, const struct kafka_property *items, size_t n);
+
+/* Return the layers with a client's defaults below them. The other layers override the defaults. */
+struct kafka_layers kafka_layers_under(const struct kafka_property *defaults, size_t n,
+                                       const struct kafka_layers *layers);
+
 /* Verify that librdkafka knows each property and accepts its value. Returns ERR_CONFIG with the property and
  * librdkafka's reason. */
 err_t kafka_properties_check(const struct kafka_properties *properties);

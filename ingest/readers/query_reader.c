@@ -39,7 +39,7 @@ err_t query_reader_open(const struct kafka_layers *layers, const char *topic, co
   struct kafka_property group_id = { "group.id", group };
   rd_kafka_conf_t *conf;
 
-  all.layer[all.n++] = (struct kafka_properties){ &group_id, 1 };
+  kafka_layers_add(&all, &group_id, 1);
   TRY(mem_array(1, sizeof *r, &r));
   TRY(mem_copy_str(topic, &r->topic));
   TRY(mem_copy_str(group, &r->group));

@@ -41,9 +41,9 @@ err_t transaction_open(const struct kafka_layers *layers, const char *id, struct
   const struct kafka_property own[] = { { "transactional.id", id },
                                         { "transaction.timeout.ms", TRANSACTION_TIMEOUT_MS } };
 
-  all.layer[all.n++] = (struct kafka_properties){ common, sizeof common / sizeof common[0] };
+  kafka_layers_add(&all, common, sizeof common / sizeof common[0]);
   if (id)
-    all.layer[all.n++] = (struct kafka_properties){ own, sizeof own / sizeof own[0] };
+    kafka_layers_add(&all, own, sizeof own / sizeof own[0]);
   TRY(mem_array(1, sizeof *t, &t));
   t->has_transactions = id != NULL;
   TRY(sender_open(&all, on_report, t, &t->sender));

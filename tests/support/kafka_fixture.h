@@ -41,7 +41,7 @@ static inline struct kafka_layers kafka_fixture_layers_with(const struct kafka_f
 {
   struct kafka_layers layers = kafka_fixture_layers(k, is_consumer);
 
-  layers.layer[layers.n++] = (struct kafka_properties){ own, n };
+  kafka_layers_add(&layers, own, n);
   return layers;
 }
 
