@@ -127,21 +127,6 @@ void kafka_client_destroy(rd_kafka_t *rk, int flags)
   rd_kafka_destroy_flags(rk, flags);
 }
 
-rd_kafka_resp_err_t kafka_commit_within(rd_kafka_t *rk, const rd_kafka_topic_partition_list_t *offsets, int timeout_ms)
-{
-  rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
-  rd_kafka_resp_err_t error = rd_kafka_commit_queue(rk, offsets, queue, NULL, NULL);
-
-  if (error == RD_KAFKA_RESP_ERR_NO_ERROR) {
-    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, timeout_ms);
-    error = event ? rd_kafka_event_error(event) : RD_KAFKA_RESP_ERR__TIMED_OUT;
-    if (event)
-      rd_kafka_event_destroy(event);
-  }
-  rd_kafka_queue_destroy(queue);
-  return error;
-}
-
 struct span kafka_header(const rd_kafka_message_t *message, const char *name)
 {
   rd_kafka_headers_t *headers;
@@ -179,22 +164,6 @@ struct trace_headers kafka_trace_headers(const rd_kafka_message_t *message)
       trace.value[i] = value;
   }
   return trace;
-}
-
-bool kafka_topic_is_there(rd_kafka_t *rk, const char *name, int timeout_ms)
-{
-  rd_kafka_topic_t *topic = rd_kafka_topic_new(rk, name, NULL);
-  const struct rd_kafka_metadata *metadata;
-  bool is_there = false;
-
-  if (!topic)
-    return false;
-  if (rd_kafka_metadata(rk, 0, topic, &metadata, timeout_ms) == RD_KAFKA_RESP_ERR_NO_ERROR) {
-    is_there = metadata->topic_cnt == 1 && !metadata->topics[0].err && metadata->topics[0].partition_cnt > 0;
-    rd_kafka_metadata_destroy(metadata);
-  }
-  rd_kafka_topic_destroy(topic);
-  return is_there;
 }
 
 int kafka_ms_until(int64_t deadline_ns)

@@ -36,12 +36,6 @@ err_t kafka_client_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, rd_kafka_t *
  */
 void kafka_client_destroy(rd_kafka_t *rk, int flags);
 
-/* Commit offsets, and wait up to timeout_ms for the group's answer; rd_kafka_commit() would wait for ever.
- *
- * Returns RD_KAFKA_RESP_ERR__TIMED_OUT when no answer came in time; the offsets may then be committed or not.
- */
-rd_kafka_resp_err_t kafka_commit_within(rd_kafka_t *rk, const rd_kafka_topic_partition_list_t *offsets, int timeout_ms);
-
 /* kafka_credentials.c: use the newest credentials in a client configuration that is complete, and return what it was
  * configured with, or NULL if it has none; begin and end to change those of a client. */
 struct kafka_login;
@@ -57,9 +51,6 @@ struct topic_record kafka_record(const rd_kafka_message_t *message);
 
 /* Return the headers of a trace; those that are too long are empty. Valid as long as the message. */
 struct trace_headers kafka_trace_headers(const rd_kafka_message_t *message);
-
-/* Has the broker this topic, with partitions? Blocks: up to timeout_ms. */
-bool kafka_topic_is_there(rd_kafka_t *rk, const char *name, int timeout_ms);
 
 /* Return the milliseconds until a deadline of clock_now_ns(), at least 1. */
 int kafka_ms_until(int64_t deadline_ns);

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "ingest/kafka/kafka_client.h"
+#include "ingest/kafka/kafka_topic.h"
 #include "ingest/kafka/kafka_closing.h"
 #include "ingest/kafka/kafka_renewal.h"
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ingest/kafka/kafka_topic.h"
+
 static void read_entry(const rd_kafka_ConfigEntry_t *entry, struct topic_policy *out)
 {
   const char *name = rd_kafka_ConfigEntry_name(entry);
@@ -38,21 +40,14 @@ static void read_event(rd_kafka_event_t *event, struct topic_policy *out)
     read_entry(entries[i], out);
 }
 
-/* Does the cluster have a controller? The embedded broker names one that does not exist, and a request to it would time
- * out. */
+/* Can the controller be asked? */
 static bool has_controller(rd_kafka_t *rk, const char *topic, int timeout_ms)
 {
   const struct rd_kafka_metadata *metadata;
-  rd_kafka_topic_t *handle = rd_kafka_topic_new(rk, topic, NULL);
-  rd_kafka_resp_err_t error = rd_kafka_metadata(rk, 0, handle, &metadata, timeout_ms);
-  int32_t controller = rd_kafka_controllerid(rk, timeout_ms);
-  bool is_there = false;
 
-  rd_kafka_topic_destroy(handle);
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
+  if (kafka_topic_metadata(rk, topic, timeout_ms, &metadata))
     return false;
-  for (int i = 0; i < metadata->broker_cnt; i++)
-    is_there |= metadata->brokers[i].id == controller;
+  bool is_there = kafka_topic_has_controller(rk, metadata, timeout_ms);
   rd_kafka_metadata_destroy(metadata);
   return is_there;
 }

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "ingest/kafka/kafka_client.h"
 #include "ingest/kafka/kafka_closing.h"
+#include "ingest/kafka/kafka_topic.h"
 #include "ingest/kafka/kafka_trouble.h"
 
 /* A topic that is still unknown after YOUTH_MS is missing, not just new. */
@@ -130,15 +131,6 @@ static bool lists_topic(const struct rd_kafka_metadata *metadata, const char *to
   return false;
 }
 
-static bool lists_broker(const struct rd_kafka_metadata *metadata, int32_t id)
-{
-  for (int i = 0; i < metadata->broker_cnt; i++) {
-    if (metadata->brokers[i].id == id)
-      return true;
-  }
-  return false;
-}
-
 /* Ask for all topics and brokers. A broker that refuses us is noticed after a moment, not at the end of the timeout. */
 static rd_kafka_resp_err_t ask_cluster(rd_kafka_t *rk, int timeout_ms, const struct rd_kafka_metadata **out)
 {
@@ -159,29 +151,9 @@ static err_t look_at_cluster(rd_kafka_t *rk, const char *topic, int timeout_ms, 
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
     return fail_ask(error, topic);
   out->has_topic = lists_topic(metadata, topic);
-  out->has_controller = lists_broker(metadata, rd_kafka_controllerid(rk, timeout_ms));
+  out->has_controller = kafka_topic_has_controller(rk, metadata, timeout_ms);
   rd_kafka_metadata_destroy(metadata);
   return ERR_OK;
-}
-
-/* Ask for the number of partitions of a topic; 0 if the topic exists but none is ready. */
-static rd_kafka_resp_err_t ask_partitions(rd_kafka_t *rk, const char *topic, int timeout_ms, int *out)
-{
-  const struct rd_kafka_metadata *metadata;
-  rd_kafka_topic_t *handle = rd_kafka_topic_new(rk, topic, NULL);
-
-  if (!handle)
-    return rd_kafka_last_error();
-  rd_kafka_resp_err_t error = rd_kafka_metadata(rk, 0, handle, &metadata, timeout_ms);
-  rd_kafka_topic_destroy(handle);
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
-    return error;
-  error = metadata->topic_cnt == 1 ? metadata->topics[0].err : RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
-  int n = metadata->topic_cnt == 1 ? metadata->topics[0].partition_cnt : 0;
-  rd_kafka_metadata_destroy(metadata);
-  if (error == RD_KAFKA_RESP_ERR_NO_ERROR)
-    *out = n;
-  return error;
 }
 
 /* Ask until the topic has partitions. Right after the topic is created, this takes a moment. */
@@ -193,7 +165,7 @@ static err_t await_partitions(rd_kafka_t *rk, const char *topic, int64_t deadlin
 
   for (;;) {
     int left_ms = kafka_ms_until(deadline_ns);
-    error = ask_partitions(rk, topic, left_ms < MOMENT_MS ? left_ms : MOMENT_MS, &n);
+    error = kafka_topic_n_partitions(rk, topic, left_ms < MOMENT_MS ? left_ms : MOMENT_MS, &n);
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR && n > 0)
       break;
     bool is_missing = error == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART || error == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC;

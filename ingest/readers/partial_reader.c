@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "ingest/kafka/kafka_client.h"
 #include "ingest/kafka/kafka_closing.h"
+#include "ingest/kafka/kafka_group.h"
 
 /* Brokers answer for a position only when no transaction of its partition is open: that may take as long as a
  * transaction lives, and some seconds. */
@@ -153,18 +154,6 @@ static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t event, rd_kafka_top
 
 /* ---- Opening and closing ---- */
 
-static err_t subscribe(struct partial_reader *r)
-{
-  rd_kafka_topic_partition_list_t *topics = rd_kafka_topic_partition_list_new(1);
-
-  rd_kafka_topic_partition_list_add(topics, r->topic, RD_KAFKA_PARTITION_UA);
-  rd_kafka_resp_err_t error = rd_kafka_subscribe(r->rk, topics);
-  rd_kafka_topic_partition_list_destroy(topics);
-  if (error)
-    FAIL(ERR_KAFKA, "topic %s cannot be subscribed to: %s", r->topic, rd_kafka_err2str(error));
-  return ERR_OK;
-}
-
 err_t partial_reader_open(const struct kafka_layers *layers, const char *topic, const char *group, int64_t remember_ms,
                           const _Atomic bool *is_stopping, struct partial_reader **out)
 {
@@ -184,7 +173,7 @@ err_t partial_reader_open(const struct kafka_layers *layers, const char *topic, 
   TRY(kafka_client_new(RD_KAFKA_CONSUMER, conf, &r->rk));
   kafka_stats_watch(r->rk, all.client);
   rd_kafka_poll_set_consumer(r->rk);
-  TRY(subscribe(r));
+  TRY(kafka_group_subscribe(r->rk, r->topic));
   *out = r;
   r = NULL;
   return ERR_OK;
@@ -396,12 +385,7 @@ bool partial_reader_is_assigned(const struct partial_reader *r)
 
 bool partial_reader_is_member(const struct partial_reader *r)
 {
-  char *id = rd_kafka_memberid(r->rk);
-  bool is_member = id && *id;
-
-  if (id)
-    rd_kafka_mem_free(r->rk, id);
-  return is_member;
+  return kafka_group_has_member(r->rk);
 }
 
 bool partial_reader_is_topic_away(const struct partial_reader *r)
@@ -436,10 +420,7 @@ size_t partial_reader_reach(struct partial_reader *r, struct partial_reach **out
 
 void partial_reader_commit(struct partial_reader *r, const struct position *positions, size_t n)
 {
-  rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)n);
-
-  for (size_t i = 0; i < n; i++)
-    rd_kafka_topic_partition_list_add(list, r->topic, positions[i].partition)->offset = positions[i].next;
+  rd_kafka_topic_partition_list_t *list = kafka_group_offsets(r->topic, positions, n);
   rd_kafka_resp_err_t error = n > 0 ? rd_kafka_commit(r->rk, list, true) : RD_KAFKA_RESP_ERR_NO_ERROR;
   rd_kafka_topic_partition_list_destroy(list);
   if (error)

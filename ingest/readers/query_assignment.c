@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The partitions of a query consumer: joining the group, taking them, and giving them up once their queries are
- * answered. */
+/* The partitions of a query consumer: taking them, and giving them up once their queries are answered. */
 #include "base/clock.h"
 #include "base/log.h"
-#include "ingest/kafka/kafka_client.h"
 #include "ingest/readers/query_reader_state.h"
 #include "ingest/readers/query_start.h"
 
@@ -11,18 +9,6 @@
 enum { DRAIN_MS = 1000 };
 
 const char query_topic_denied[] = "not allowed to read the query topic";
-
-err_t query_assignment_subscribe(struct query_reader *r)
-{
-  rd_kafka_topic_partition_list_t *topics = rd_kafka_topic_partition_list_new(1);
-
-  rd_kafka_topic_partition_list_add(topics, r->topic, RD_KAFKA_PARTITION_UA);
-  rd_kafka_resp_err_t error = rd_kafka_subscribe(r->rk, topics);
-  rd_kafka_topic_partition_list_destroy(topics);
-  if (error)
-    FAIL(ERR_KAFKA, "topic %s cannot be subscribed to: %s", r->topic, rd_kafka_err2str(error));
-  return ERR_OK;
-}
 
 bool query_assignment_may_commit(const struct query_reader *r)
 {

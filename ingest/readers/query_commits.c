@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "ingest/kafka/kafka_client.h"
+#include "ingest/kafka/kafka_group.h"
 
 enum { TIMEOUT_MS = 3000, PARTITIONS_MAX = 1024 };
 
@@ -28,12 +28,7 @@ static rd_kafka_topic_partition_list_t *list_committable(const struct query_comm
   struct position positions[PARTITIONS_MAX];
   size_t n = offset_tracker_committable(c->tracker, positions, PARTITIONS_MAX);
 
-  if (n == 0)
-    return NULL;
-  rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)n);
-  for (size_t i = 0; i < n; i++)
-    rd_kafka_topic_partition_list_add(list, c->topic, positions[i].partition)->offset = positions[i].next;
-  return list;
+  return n > 0 ? kafka_group_offsets(c->topic, positions, n) : NULL;
 }
 
 void query_commits_wait(struct query_commits *c)
@@ -42,7 +37,7 @@ void query_commits_wait(struct query_commits *c)
 
   if (!list)
     return;
-  rd_kafka_resp_err_t error = kafka_commit_within(c->rk, list, TIMEOUT_MS);
+  rd_kafka_resp_err_t error = kafka_group_commit(c->rk, list, TIMEOUT_MS);
   rd_kafka_topic_partition_list_destroy(list);
   query_commits_end(c, error);
 }

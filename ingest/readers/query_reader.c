@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "ingest/kafka/kafka_client.h"
 #include "ingest/kafka/kafka_closing.h"
+#include "ingest/kafka/kafka_group.h"
 #include "ingest/kafka/kafka_renewal.h"
 #include "ingest/readers/query_reader_state.h"
 #include "ingest/readers/query_start.h"
@@ -57,7 +58,7 @@ err_t query_reader_open(const struct kafka_layers *layers, const char *topic, co
   TRY(query_queues_open(r->rk, &r->queues));
   former_member_begin(&r->former, former, r->rk);
   if (!*r->former.id)
-    TRY(query_assignment_subscribe(r));
+    TRY(kafka_group_subscribe(r->rk, r->topic));
   *out = r;
   r = NULL;
   return ERR_OK;
@@ -139,12 +140,7 @@ bool query_reader_is_awaited(const struct query_reader *r)
 
 bool query_reader_is_member(const struct query_reader *r)
 {
-  char *id = rd_kafka_memberid(r->rk);
-  bool is_member = id && *id;
-
-  if (id)
-    rd_kafka_mem_free(r->rk, id);
-  return is_member;
+  return kafka_group_has_member(r->rk);
 }
 
 const char *query_reader_member(const struct query_reader *r)

@@ -5,6 +5,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "ingest/kafka/kafka_client.h"
+#include "ingest/kafka/kafka_group.h"
+#include "ingest/kafka/kafka_topic.h"
 #include "ingest/readers/query_reader_state.h"
 
 /* Maximum wait for the group's events while records arrive, and maximum number of events handled at once. */
@@ -41,7 +43,7 @@ static err_t look_for_former(struct query_reader *r, int64_t now_ns)
 {
   if (!*r->former.id || former_member_is_there(&r->former, r->rk, r->group, now_ns))
     return ERR_OK;
-  return query_assignment_subscribe(r);
+  return kafka_group_subscribe(r->rk, r->topic);
 }
 
 static err_t do_what_is_due(struct query_reader *r, int64_t now_ns)
@@ -84,7 +86,7 @@ static err_t look_for_topic(struct query_reader *r, int64_t now_ns)
     return ERR_OK;
   log_info("query_topic_back", "topic=%s", r->topic);
   r->is_rejoining = true;
-  return query_assignment_subscribe(r);
+  return kafka_group_subscribe(r->rk, r->topic);
 }
 
 /* ---- Polling ---- */

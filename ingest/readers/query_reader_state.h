@@ -45,9 +45,6 @@ struct query_reader {
 /* A value of `denied`: only partitions show that it is over. */
 extern const char query_topic_denied[];
 
-/* Join the group, again if it was left. Returns ERR_KAFKA. */
-err_t query_assignment_subscribe(struct query_reader *r);
-
 /* librdkafka's callback, of the thread that polls: the group gives partitions, or asks for them. */
 void query_assignment_on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t event,
                                    rd_kafka_topic_partition_list_t *partitions, void *opaque);

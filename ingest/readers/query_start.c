@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "ingest/kafka/kafka_client.h"
+#include "ingest/kafka/kafka_group.h"
 
 /* For all requests together. A member may be silent for longer: librdkafka's main thread sends the heartbeats. */
 enum { TIMEOUT_MS = 3000 };
@@ -55,7 +56,7 @@ static rd_kafka_resp_err_t commit_ends(rd_kafka_t *rk, rd_kafka_topic_partition_
   if (!error)
     error = find_ends(rk, list, deadline_ns);
   if (!error && list->cnt > 0)
-    error = kafka_commit_within(rk, list, kafka_ms_until(deadline_ns));
+    error = kafka_group_commit(rk, list, kafka_ms_until(deadline_ns));
   return error;
 }
 

@@ -7,7 +7,9 @@
 #include "base/mem.h"
 #include "ingest/kafka/kafka_client.h"
 #include "ingest/kafka/kafka_closing.h"
+#include "ingest/kafka/kafka_group.h"
 #include "ingest/kafka/kafka_renewal.h"
+#include "ingest/kafka/kafka_topic.h"
 #include "ingest/kafka/kafka_trouble.h"
 #include "ingest/kafka/topic_policy_ask.h"
 
@@ -100,9 +102,7 @@ bool topic_reader_commit(struct topic_reader *r, const struct position *position
     return false;
   if (n == 0)
     return true;
-  rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)n);
-  for (size_t i = 0; i < n; i++)
-    rd_kafka_topic_partition_list_add(list, r->topic, positions[i].partition)->offset = positions[i].next;
+  rd_kafka_topic_partition_list_t *list = kafka_group_offsets(r->topic, positions, n);
   r->is_committing = rd_kafka_commit(r->rk, list, true) == RD_KAFKA_RESP_ERR_NO_ERROR;
   rd_kafka_topic_partition_list_destroy(list);
   return r->is_committing;
@@ -255,19 +255,9 @@ static err_t fail_partitions(const struct topic_reader *r, rd_kafka_resp_err_t e
 
 err_t topic_reader_n_partitions(struct topic_reader *r, int timeout_ms, int *out)
 {
-  const struct rd_kafka_metadata *metadata;
-  rd_kafka_topic_t *topic = rd_kafka_topic_new(r->rk, r->topic, NULL);
-  rd_kafka_resp_err_t error = rd_kafka_metadata(r->rk, 0, topic, &metadata, timeout_ms);
   int n = 0;
+  rd_kafka_resp_err_t error = kafka_topic_n_partitions(r->rk, r->topic, timeout_ms, &n);
 
-  rd_kafka_topic_destroy(topic);
-  if (error == RD_KAFKA_RESP_ERR_NO_ERROR) {
-    if (metadata->topic_cnt == 1) {
-      error = metadata->topics[0].err;
-      n = metadata->topics[0].partition_cnt;
-    }
-    rd_kafka_metadata_destroy(metadata);
-  }
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR || n == 0)
     return fail_partitions(r, error);
   *out = n;

@@ -3,7 +3,8 @@
 #include "ingest/readers/transaction.h"
 
 #include "base/mem.h"
-#include "ingest/kafka/kafka_client.h"
+#include "ingest/kafka/kafka_group.h"
+#include "ingest/kafka/kafka_topic.h"
 
 /* A transaction that its producer leaves open holds back all readers until it times out. */
 #define TRANSACTION_TIMEOUT_MS "10000"
@@ -134,12 +135,9 @@ static err_t send_plain(struct transaction *t, struct transaction_message *messa
 static err_t add_positions(struct transaction *t, struct partial_reader *r, const struct position *positions, size_t n)
 {
   bool must_abort; /* it must in any case */
-  rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)n);
+  rd_kafka_topic_partition_list_t *list = kafka_group_offsets(partial_reader_topic(r), positions, n);
   rd_kafka_consumer_group_metadata_t *group = rd_kafka_consumer_group_metadata(partial_reader_client(r));
 
-  for (size_t i = 0; i < n; i++)
-    rd_kafka_topic_partition_list_add(list, partial_reader_topic(r), positions[i].partition)->offset =
-        positions[i].next;
   rd_kafka_error_t *error =
       rd_kafka_send_offsets_to_transaction(sender_client(t->sender), list, group, COMMIT_TIMEOUT_MS);
   rd_kafka_consumer_group_metadata_destroy(group);

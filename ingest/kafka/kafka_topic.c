@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Metadata of one topic: a request for one topic may create it on some brokers, one for all does not. */
+#include "ingest/kafka/kafka_topic.h"
+
+rd_kafka_resp_err_t kafka_topic_metadata(rd_kafka_t *rk, const char *topic, int timeout_ms,
+                                         const struct rd_kafka_metadata **out)
+{
+  rd_kafka_topic_t *handle = rd_kafka_topic_new(rk, topic, NULL);
+
+  if (!handle)
+    return rd_kafka_last_error();
+  rd_kafka_resp_err_t error = rd_kafka_metadata(rk, 0, handle, out, timeout_ms);
+  rd_kafka_topic_destroy(handle);
+  return error;
+}
+
+rd_kafka_resp_err_t kafka_topic_n_partitions(rd_kafka_t *rk, const char *topic, int timeout_ms, int *out)
+{
+  const struct rd_kafka_metadata *metadata;
+  rd_kafka_resp_err_t error = kafka_topic_metadata(rk, topic, timeout_ms, &metadata);
+
+  if (error)
+    return error;
+  error = metadata->topic_cnt == 1 ? metadata->topics[0].err : RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+  if (!error)
+    *out = metadata->topics[0].partition_cnt;
+  rd_kafka_metadata_destroy(metadata);
+  return error;
+}
+
+bool kafka_topic_is_there(rd_kafka_t *rk, const char *topic, int timeout_ms)
+{
+  int n = 0;
+
+  return !kafka_topic_n_partitions(rk, topic, timeout_ms, &n) && n > 0;
+}
+
+bool kafka_topic_has_controller(rd_kafka_t *rk, const struct rd_kafka_metadata *metadata, int timeout_ms)
+{
+  int32_t id = rd_kafka_controllerid(rk, timeout_ms);
+
+  for (int i = 0; i < metadata->broker_cnt; i++) {
+    if (metadata->brokers[i].id == id)
+      return true;
+  }
+  return false;
+}
