@@ -4,11 +4,11 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "base/method.h"
 #include "base/space_name.h"
 #include "engine/engine_state.h"
 #include "engine/filter/filter.h"
 #include "engine/like.h"
-#include "engine/similarity/method.h"
 
 /* Does a query that names a space mean this one? */
 static bool is_meant(const struct arena_space *in, const struct space_name *name)

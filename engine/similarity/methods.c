@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "engine/similarity/method.h"
+#include "base/method.h"
 
 static unsigned n_args_of(const struct method_row *row)
 {

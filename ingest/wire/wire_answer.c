@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 
+#include "base/method.h"
 #include "base/utf8.h"
 #include "ingest/wire/message_field.h"
 #include "ingest/wire/wire_message.h"
@@ -23,8 +23,6 @@ static_assert((int)VERDICT_SEEN == (int)SLUICE__V1__EXPLANATION__VERDICT__SEEN, 
 static_assert((int)VERDICT_HIT == (int)SLUICE__V1__EXPLANATION__VERDICT__HIT, "the verdicts of the schema");
 static_assert((int)VERDICT_MISSED == (int)SLUICE__V1__EXPLANATION__VERDICT__MISSED, "the verdicts of the schema");
 
-enum { METHOD_TEXT_MAX = METHOD_NAME_MAX + METHOD_ARGS_MAX * 12 + 3 };
-
 /* Fields that JSON shows even if they are 0, because a reader expects them. */
 static const char *const always[] = { "hits",        "score",    "exact",   "epoch",      "partition",
                                       "next",        "items",    "scored",  "candidates", "queued_us",
@@ -40,19 +38,10 @@ struct parts {
   Sluice__V1__Error error;
 };
 
-/* Print a method, such as "average(4000)". */
-static err_t print_method(const struct method *method, struct region *r, char **out)
+static err_t make_method(const struct answer *answer, struct region *r, Sluice__V1__Answer *out)
 {
-  size_t n = 0;
-  char *text;
-
-  TRY(region_array(r, METHOD_TEXT_MAX, 1, &text));
-  n += (size_t)snprintf(text, METHOD_TEXT_MAX, "%.*s", METHOD_NAME_MAX, method->name);
-  for (unsigned i = 0; i < method->n_args && i < METHOD_ARGS_MAX; i++)
-    n += (size_t)snprintf(text + n, METHOD_TEXT_MAX - n, "%s%u", i ? "," : "(", method->args[i]);
-  if (method->n_args > 0)
-    snprintf(text + n, METHOD_TEXT_MAX - n, ")");
-  *out = text;
+  TRY(region_array(r, METHOD_TEXT_MAX, 1, &out->method));
+  method_print(&answer->method, out->method);
   return ERR_OK;
 }
 
@@ -135,7 +124,7 @@ static err_t make_answer(const struct answer *answer, struct region *r, struct p
   sluice__v1__receipt__init(&p->receipt);
   sluice__v1__counts__init(&p->counts);
   sluice__v1__times__init(&p->times);
-  TRY(print_method(&answer->method, r, &p->answer.method));
+  TRY(make_method(answer, r, &p->answer));
   TRY(make_hits(answer, r, &p->answer));
   TRY(make_explanations(answer, r, &p->answer));
   TRY(make_watermark(answer, r, &p->answer));

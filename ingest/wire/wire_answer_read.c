@@ -2,20 +2,16 @@
 /* Decoding the answers of shards. */
 #include <stdio.h>
 
+#include "base/method.h"
 #include "ingest/wire/message_field.h"
 #include "ingest/wire/wire_message.h"
 #include "ingest/wire/wire_partial.h"
 
-/* Read a method that wire_answer.c has printed, such as "average(4000)". Without a name it is that of an error. */
+/* An error has no method. */
 static err_t read_method(const char *text, struct method *out)
 {
-  size_t n = strcspn(text, "(");
-  int n_read = sscanf(text + n, "(%u,%u", &out->args[0], &out->args[1]);
-
-  if (n >= METHOD_NAME_MAX)
-    FAIL(ERR_WIRE, "method: a name of %zu bytes is too long", n);
-  memcpy(out->name, text, n);
-  out->n_args = n_read > 0 ? (unsigned)n_read : 0;
+  if (*text && method_parse(span_of_str(text), out) != ERR_OK)
+    FAIL(ERR_WIRE, "method: %s", err_message());
   return ERR_OK;
 }
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "engine/similarity/method.h"
+#include "base/method.h"
 
 enum { FILL_BATCH = 4096 };
 

@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/method.h"
 #include "daemon/queries/query_queue.h"
-#include "engine/similarity/method.h"
 #include "tests/bench/bench_clock.h"
 #include "tests/bench/bench_engine.h"
 #include "tests/bench/mol_data.h"

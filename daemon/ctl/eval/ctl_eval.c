@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/method.h"
 #include "daemon/config/config.h"
 #include "daemon/ctl/ctl_command.h"
 #include "daemon/ctl/eval/ctl_eval_attributes.h"
@@ -14,7 +15,6 @@
 #include "daemon/ctl/ctl_format.h"
 #include "daemon/ctl/ctl_progress.h"
 #include "daemon/ctl/ctl_say.h"
-#include "engine/similarity/method.h"
 #include "engine/similarity/similarity.h"
 #include "engine/model/safetensors_write.h"
 #include "engine/similarity/similarity.h"

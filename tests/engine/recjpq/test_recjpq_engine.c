@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
+#include "base/method.h"
 #include "engine/engine.h"
-#include "engine/similarity/method.h"
 #include "tests/support/dice.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/model_file.h"

@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
+#include "base/method.h"
 #include "engine/recjpq/recjpq_methods.h"
 #include "engine/recjpq/recjpq_search.h"
-#include "engine/similarity/method.h"
 #include "engine/similarity/similarity.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/dice.h"

@@ -7,10 +7,10 @@
 
 #include <cmocka.h>
 
+#include "base/method.h"
 #include "engine/backend/backend.h"
 #include "engine/recjpq/recjpq_methods.h"
 #include "engine/recjpq/recjpq_model.h"
-#include "engine/similarity/method.h"
 #include "engine/similarity/similarity.h"
 #include "engine/vector/vector_methods.h"
 #include "engine/vector/vector_model.h"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "engine/similarity/method.h"
+#include "base/method.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/dice.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text form of methods: "exact", "average(4000)", "combined(100,1000)". */
-#ifndef ENGINE_METHOD_H
-#define ENGINE_METHOD_H
+#ifndef BASE_METHOD_H
+#define BASE_METHOD_H
 
 #include "base/err.h"
 #include "base/query.h"

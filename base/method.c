@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses and prints methods. */
-#include "engine/similarity/method.h"
+/* Parses and prints methods: those of queries and answers have the same form. */
+#include "base/method.h"
 
 #include <ctype.h>
 #include <stdio.h>
