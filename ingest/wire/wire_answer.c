@@ -29,7 +29,7 @@ static const char *const always[] = { "hits",        "score",    "exact",   "epo
                                       "searched_us", "answered", "verdict", NULL };
 
 /* The messages that an answer is made of. */
-struct parts {
+struct pieces {
   Sluice__V1__Answer answer;
   Sluice__V1__Receipt receipt;
   Sluice__V1__Counts counts;
@@ -119,7 +119,7 @@ static err_t make_receipt(const struct receipt *from, Sluice__V1__Receipt *out)
   return ERR_OK;
 }
 
-static err_t make_answer(const struct answer *answer, struct region *r, struct parts *p)
+static err_t make_answer(const struct answer *answer, struct region *r, struct pieces *p)
 {
   sluice__v1__receipt__init(&p->receipt);
   sluice__v1__counts__init(&p->counts);
@@ -156,7 +156,7 @@ static err_t make_answer(const struct answer *answer, struct region *r, struct p
 }
 
 /* Say which shards the answer or the error comes from. */
-static void make_parts(const struct answer *answer, struct parts *p)
+static void make_parts(const struct answer *answer, struct pieces *p)
 {
   if (!answer->is_merged)
     return;
@@ -166,7 +166,7 @@ static void make_parts(const struct answer *answer, struct parts *p)
   p->answer.parts = &p->parts;
 }
 
-static err_t make_error(const struct answer *answer, struct region *r, struct parts *p)
+static err_t make_error(const struct answer *answer, struct region *r, struct pieces *p)
 {
   const char *text = answer->error_message ? answer->error_message : "";
 
@@ -180,7 +180,7 @@ static err_t make_error(const struct answer *answer, struct region *r, struct pa
 err_t wire_encode_answer(const struct answer *answer, enum wire_format format, struct region *r, struct span *out)
 {
   bool is_error = answer->error != ANSWER_OK;
-  struct parts p;
+  struct pieces p;
 
   sluice__v1__answer__init(&p.answer);
   TRY(utf8_mend(r, answer->id, &p.answer.id));
