@@ -3,15 +3,11 @@
  * depth of the walk, not the text. */
 #include "ingest/wire/json_message.h"
 
-#include <stdio.h>
-
 #include "base/log.h"
 #include "base/mem.h"
 #include "ingest/json/json_parse.h"
 #include "ingest/wire/json_plain.h"
 #include "ingest/wire/json_scalar.h"
-
-enum { KEPT_BYTES = 768 };
 
 static err_t read_message(struct json_reader *rd, const struct json_place *at, json_t *json,
                           const ProtobufCMessageDescriptor *type, ProtobufCMessage **out);
@@ -127,14 +123,13 @@ static err_t read_message(struct json_reader *rd, const struct json_place *at, j
 /* Read all members that can be read. Report the first one that cannot. */
 static err_t read_top(struct json_reader *rd, json_t *json, ProtobufCMessage *message)
 {
-  char kept[KEPT_BYTES];
-  err_code_t first = ERR_OK;
+  struct err_kept first = { 0 };
   const char *name;
   json_t *value;
 
   json_object_foreach(json, name, value)
   {
-    if (first != ERR_OK && !message_field_find(message->descriptor, name))
+    if (first.code != ERR_OK && !message_field_find(message->descriptor, name))
       continue; /* printing an error for each of a million members would take a second */
     struct region_mark start = region_mark(rd->region);
     err_code_t err = read_member(rd, NULL, name, value, message);
@@ -143,13 +138,10 @@ static err_t read_top(struct json_reader *rd, json_t *json, ProtobufCMessage *me
     if (err != rd->field_error && err != ERR_TOO_LARGE)
       return err;
     region_rewind(rd->region, start);
-    if (first == ERR_OK)
-      snprintf(kept, sizeof kept, "%s", err_message());
-    first = first == ERR_OK ? err : first;
+    if (first.code == ERR_OK)
+      err_keep(err, &first);
   }
-  if (first != ERR_OK)
-    FAIL(first, "%s", kept);
-  return ERR_OK;
+  return err_give_back(&first);
 }
 
 err_t json_message_read(struct span text, const ProtobufCMessageDescriptor *type, const struct json_rules *rules,

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-enum { FIELDS_MAX = 32, PATH_BYTES = 128, KEPT_BYTES = 768 };
+enum { FIELDS_MAX = 32, PATH_BYTES = 128 };
 
 /* Read a varint. Returns its size in bytes, or 0 if there is none. */
 static size_t read_varint(struct span bytes, uint64_t *out)
@@ -238,15 +238,15 @@ err_t protobuf_message_read(struct span value, const ProtobufCMessageDescriptor 
 {
   struct verifier v = { .limits = limits, .field_error = field_error };
   struct region_mark start = region_mark(r);
-  char kept[KEPT_BYTES];
+  struct err_kept kept;
 
   err_code_t err = verify_message(&v, NULL, value, type);
   if (err == ERR_OK)
     err = unpack(value, type, r, out);
   if (err == ERR_OK || (err != field_error && err != ERR_TOO_LARGE))
     return err;
-  snprintf(kept, sizeof kept, "%s", err_message());
+  err_keep(err, &kept);
   region_rewind(r, start);
   TRY(read_texts(value, type, r, out));
-  FAIL(err, "%s", kept);
+  return err_give_back(&kept);
 }
