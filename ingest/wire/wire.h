@@ -59,24 +59,6 @@ err_t wire_decode_query(struct span value, enum wire_format format, struct regio
 enum wire_kind { WIRE_ITEM, WIRE_QUERY, WIRE_SEEN, WIRE_ANSWER };
 err_t wire_show(struct span value, enum wire_format format, enum wire_kind kind, struct region *r, struct span *out);
 
-/* Translate a query in JSON to protobuf. Returns ERR_WIRE or ERR_QUERY with what is wrong; ERR_MEMORY. */
-err_t wire_translate_query(struct span json, struct region *r, struct span *out);
-
-/* What a client needs to know of an answer. */
-struct wire_reply {
-  struct span id;
-  enum answer_error error; /* ANSWER_OK: it has hits */
-  const char *message;     /* of the error */
-  uint32_t queued_us;
-  uint32_t searched_us;
-};
-
-/* Decode an answer in protobuf into the region. Returns ERR_WIRE when it is none. */
-err_t wire_decode_reply(struct span value, struct region *r, struct wire_reply *out);
-
-/* Return the schema's name of an error, such as BAD_QUERY; "UNKNOWN" for a code that is not in it. */
-const char *wire_error_name(enum answer_error error);
-
 /* Encode an answer. If answer->error is set, only the error, id and space are encoded. */
 err_t wire_encode_answer(const struct answer *answer, enum wire_format format, struct region *r, struct span *out);
 

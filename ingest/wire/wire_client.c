@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The client's side of the wire: queries are written, and answers are read. */
+/* Both directions as protobuf: it takes less time than JSON. */
+#include "ingest/wire/wire_client.h"
+
 #include "ingest/wire/wire_message.h"
 
 static err_t translate(struct span json, struct region *r, struct span *out)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and writing protobuf-c messages in both formats, with memory limits. The functions are in wire.c. Private
- * to the files of ingest/wire/wire.h and ingest/wire/mapped_item.h.
+/* Reading and writing protobuf-c messages in both formats, with memory limits. Private to the files of
+ * ingest/wire/wire.h and ingest/wire/mapped_item.h.
  *
  * Thread: the one that owns the region. Blocks: no.
  */

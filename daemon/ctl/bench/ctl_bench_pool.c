@@ -14,7 +14,7 @@
 #include "daemon/ctl/ctl_array.h"
 #include "daemon/ctl/ctl_item_line.h"
 #include "daemon/ctl/ctl_json.h"
-#include "ingest/wire/wire.h"
+#include "ingest/wire/wire_client.h"
 
 enum { ID_FIELD = 1 << 3 | 2, ID_MAX = 127 }; /* of field 1 of Query, and so that its length takes a byte */
 

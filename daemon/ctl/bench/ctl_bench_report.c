@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "daemon/ctl/ctl_format.h"
-#include "ingest/wire/wire.h"
+#include "ingest/wire/wire_client.h"
 
 enum { BAR_COLUMNS = 50 };
 

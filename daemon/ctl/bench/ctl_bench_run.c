@@ -19,6 +19,7 @@
 #include "ingest/kafka/sender.h"
 #include "ingest/kafka/topics.h"
 #include "ingest/wire/wire.h"
+#include "ingest/wire/wire_client.h"
 
 enum { ID_BYTES = 64, NAP_MS = 20, FIRST_WAIT_MS = 10000, LAST_WAIT_MS = 1000, READ_MS = 100, LEAD_MS = 50 };
 

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "ingest/wire/wire_client.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/wire_fixture.h"
 
