@@ -1,35 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The consumer of parts: where each partition begins, and what was read of it. */
+/* The consumer of parts: what was read of each partition, first for the marks and then for the parts. */
 #include "ingest/readers/partial_reader.h"
 
 #include <inttypes.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "ingest/kafka/kafka_client.h"
 #include "ingest/kafka/kafka_closing.h"
 #include "ingest/kafka/kafka_group.h"
+#include "ingest/readers/partial_start.h"
 
-/* Brokers answer for a position only when no transaction of its partition is open: that may take as long as a
- * transaction lives, and some seconds. */
-enum { ASK_TIMEOUT_MS = 5000, ASK_TIMES = 8 };
-
-struct partition {
-  int32_t partition;
-  int64_t committed;    /* the group's position; the first offset if it has none */
-  int64_t end_at_start; /* when it was assigned: at first that of what was committed, see has_marks() */
-  bool knows_end;       /* that is the end of all its records */
-  bool was_fetched;     /* since it was assigned: librdkafka keeps the end that it knew before */
-  int64_t next;         /* after the last record that was read */
-};
+enum { SEEK_TIMEOUT_MS = 5000 };
 
 struct partial_reader {
   rd_kafka_t *rk;
   char *topic;
   int64_t remember_ms;
   const _Atomic bool *is_stopping;
-  struct partition *partitions; /* [n] */
+  struct partial_partition *partitions; /* [n] */
   size_t n, capacity;
   struct position *positions; /* [n] */
   size_t positions_capacity;
@@ -53,83 +42,18 @@ static const struct kafka_property defaults[] = {
   { "fetch.error.backoff.ms", "50" },  { "queued.min.messages", "10000" },
 };
 
-/* ---- Where reading begins ---- */
+/* ---- Partitions that come and go ---- */
 
-static err_t fail_positions(const struct partial_reader *r, rd_kafka_resp_err_t error)
-{
-  FAIL(ERR_KAFKA_RETRY, "the positions in topic %s cannot be read: %s", r->topic, rd_kafka_err2str(error));
-}
-
-/* Ask for the group's positions, and for those of the time from which marks count.
- *
- * committed, marks  [same partitions] */
-static err_t ask_positions(struct partial_reader *r, rd_kafka_topic_partition_list_t *committed,
-                           rd_kafka_topic_partition_list_t *marks)
-{
-  for (int i = 0; i < marks->cnt; i++)
-    marks->elems[i].offset = clock_unix_ms() - r->remember_ms;
-  rd_kafka_resp_err_t error = rd_kafka_committed(r->rk, committed, ASK_TIMEOUT_MS);
-  if (!error)
-    error = rd_kafka_offsets_for_times(r->rk, marks, ASK_TIMEOUT_MS);
-  return error ? fail_positions(r, error) : ERR_OK;
-}
-
-/* Note a partition, and set the offset where reading begins. */
-static err_t begin_partition(struct partial_reader *r, rd_kafka_topic_partition_t *at, int64_t committed, int64_t marks)
-{
-  int64_t first, end;
-  rd_kafka_resp_err_t error =
-      rd_kafka_query_watermark_offsets(r->rk, r->topic, at->partition, &first, &end, ASK_TIMEOUT_MS);
-
-  if (error)
-    return fail_positions(r, error);
-  if (committed < first || committed > end) /* no position, or that of a former topic */
-    committed = first;
-  if (marks < first || marks > committed) /* there are no records that are so new */
-    marks = marks < 0 || marks > committed ? committed : first;
-  at->offset = marks;
-  TRY(mem_grow(r->n + 1, sizeof *r->partitions, &r->capacity, &r->partitions));
-  r->partitions[r->n++] = (struct partition){
-    .partition = at->partition,
-    .committed = committed,
-    .end_at_start = end,
-    .next = marks,
-  };
-  log_info("partials_partition", "partition=%" PRId32 " from=%" PRId64 " committed=%" PRId64 " end=%" PRId64,
-           at->partition, marks, committed, end);
-  return ERR_OK;
-}
-
-static err_t begin_partitions(struct partial_reader *r, rd_kafka_topic_partition_list_t *partitions)
-{
-  rd_kafka_topic_partition_list_t *committed = rd_kafka_topic_partition_list_copy(partitions);
-  rd_kafka_topic_partition_list_t *marks = rd_kafka_topic_partition_list_copy(partitions);
-  bool has_partitions = partitions->cnt > 0; /* librdkafka refuses to ask for none */
-  err_code_t err = has_partitions ? ask_positions(r, committed, marks) : ERR_OK;
-
-  r->n = 0;
-  for (int i = 0; i < partitions->cnt && err == ERR_OK; i++)
-    err = begin_partition(r, &partitions->elems[i], committed->elems[i].offset, marks->elems[i].offset);
-  rd_kafka_topic_partition_list_destroy(committed);
-  rd_kafka_topic_partition_list_destroy(marks);
-  return err;
-}
-
-/* The partitions cannot be read before their positions are known, and the group waits for the assignment. */
 static err_t take_assignment(struct partial_reader *r, rd_kafka_topic_partition_list_t *partitions)
 {
-  err_code_t err = ERR_OK;
+  size_t n = (size_t)partitions->cnt;
+  err_code_t err = mem_grow(n, sizeof *r->partitions, &r->capacity, &r->partitions);
 
-  for (int i = 0; i < ASK_TIMES; i++) {
-    err = begin_partitions(r, partitions);
-    if (err != ERR_KAFKA_RETRY || atomic_load(r->is_stopping))
-      break;
-    log_warn("partials_positions", "reason=%s", log_failure());
-  }
+  if (err == ERR_OK)
+    err = partial_start_find(r->rk, r->remember_ms, r->is_stopping, partitions, r->partitions);
+  r->n = err == ERR_OK ? n : 0;
   rd_kafka_assign(r->rk, err == ERR_OK ? partitions : NULL);
-  if (err == ERR_KAFKA_RETRY && !atomic_load(r->is_stopping))
-    FAIL(ERR_KAFKA, "%s", err_message());
-  return err == ERR_KAFKA_RETRY ? ERR_OK : err;
+  return err == ERR_KAFKA_RETRY ? ERR_OK : err; /* the daemon stops anyway */
 }
 
 static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t event, rd_kafka_topic_partition_list_t *partitions,
@@ -211,7 +135,7 @@ void partial_reader_close(struct partial_reader **r)
 
 /* ---- Polling ---- */
 
-static struct partition *find_partition(struct partial_reader *r, int32_t partition)
+static struct partial_partition *find_partition(struct partial_reader *r, int32_t partition)
 {
   for (size_t i = 0; i < r->n; i++) {
     if (r->partitions[i].partition == partition)
@@ -222,7 +146,7 @@ static struct partition *find_partition(struct partial_reader *r, int32_t partit
 
 static err_t note_error(struct partial_reader *r, const rd_kafka_message_t *m)
 {
-  struct partition *p = m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF ? find_partition(r, m->partition) : NULL;
+  struct partial_partition *p = m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF ? find_partition(r, m->partition) : NULL;
 
   switch (m->err) {
   case RD_KAFKA_RESP_ERR__PARTITION_EOF:
@@ -264,7 +188,7 @@ static void pause(struct partial_reader *r, bool is_paused)
 }
 
 /* Offsets that fall mean that the topic was deleted and created again: the former positions mean nothing in it. */
-static void note_offset(struct partial_reader *r, struct partition *p, int64_t offset)
+static void note_offset(struct partial_reader *r, struct partial_partition *p, int64_t offset)
 {
   if (offset < p->next) {
     log_info("partials_replaced", "topic=%s partition=%" PRId32 " from=%" PRId64 " former=%" PRId64, r->topic,
@@ -280,7 +204,7 @@ static void note_offset(struct partial_reader *r, struct partition *p, int64_t o
 static bool take_record(struct partial_reader *r, struct partial_record *out)
 {
   const rd_kafka_message_t *m = r->message;
-  struct partition *p = find_partition(r, m->partition);
+  struct partial_partition *p = find_partition(r, m->partition);
 
   if (!p)
     return false;
@@ -307,7 +231,7 @@ static bool find_end(struct partial_reader *r, int32_t partition, int64_t *end)
 
 /* Was the partition read to its end? Brokers say at first where the oldest open transaction begins. It may be one of
  * the former owner whose positions are committed already. So the first fetch says where the marks end. */
-static bool has_marks(struct partial_reader *r, struct partition *p)
+static bool has_marks(struct partial_reader *r, struct partial_partition *p)
 {
   int64_t end;
 
@@ -336,7 +260,7 @@ static void read_parts(struct partial_reader *r)
 
   for (size_t i = 0; i < r->n; i++)
     rd_kafka_topic_partition_list_add(list, r->topic, r->partitions[i].partition)->offset = r->partitions[i].committed;
-  rd_kafka_error_t *error = r->n > 0 ? rd_kafka_seek_partitions(r->rk, list, ASK_TIMEOUT_MS) : NULL;
+  rd_kafka_error_t *error = r->n > 0 ? rd_kafka_seek_partitions(r->rk, list, SEEK_TIMEOUT_MS) : NULL;
   for (int i = 0; i < list->cnt && !error; i++) {
     if (list->elems[i].err)
       error = rd_kafka_error_new(list->elems[i].err, "%s", rd_kafka_err2str(list->elems[i].err));
@@ -398,7 +322,7 @@ size_t partial_reader_positions(struct partial_reader *r, struct position **out)
   if (mem_grow(r->n, sizeof *r->positions, &r->positions_capacity, &r->positions) != ERR_OK)
     return 0;
   for (size_t i = 0; i < r->n; i++) {
-    const struct partition *p = &r->partitions[i];
+    const struct partial_partition *p = &r->partitions[i];
     r->positions[i] = (struct position){ p->partition, p->next > p->committed ? p->next : p->committed };
   }
   *out = r->positions;
@@ -410,7 +334,7 @@ size_t partial_reader_reach(struct partial_reader *r, struct partial_reach **out
   if (mem_grow(r->n, sizeof *r->reach, &r->reach_capacity, &r->reach) != ERR_OK)
     return 0;
   for (size_t i = 0; i < r->n; i++) {
-    const struct partition *p = &r->partitions[i];
+    const struct partial_partition *p = &r->partitions[i];
     int64_t end;
     r->reach[i] = (struct partial_reach){ p->partition, p->next, find_end(r, p->partition, &end) ? end : 0 };
   }
