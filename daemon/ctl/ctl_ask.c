@@ -27,7 +27,7 @@ err_t ctl_ask_init(const struct ctl_options *options, struct ctl_ask *out)
 void ctl_ask_fini(struct ctl_ask *a)
 {
   ctl_progress_hide(&a->progress);
-  answer_reader_close(&a->reader);
+  topic_scan_close(&a->answers);
   sender_close(&a->sender);
   ctl_queries_fini(&a->queries);
   ctl_context_close(&a->ctx);
@@ -46,9 +46,10 @@ static void on_report(void *context, const struct sender_report *report)
     ctl_say("%s", err_message());
 }
 
-/* Open the reader before the sender, or early answers would be missed. */
+/* Open the scan before the sender, or early answers would be missed. */
 static err_t open_clients(struct ctl_ask *a)
 {
+  static const struct topic_scan_range from_now_on = { .follows = true };
   static const struct kafka_property defaults[] = { { "linger.ms", "0" }, { "message.timeout.ms", "30000" } };
   const struct config *c = a->ctx->config;
   struct kafka_layers queries, answers;
@@ -57,22 +58,23 @@ static err_t open_clients(struct ctl_ask *a)
   TRY(ctl_context_layers(a->ctx, defaults, sizeof defaults / sizeof defaults[0], &c->query.kafka, &queries));
   TRY(ctl_context_layers(a->ctx, NULL, 0, &c->query.answer_kafka, &answers));
   TRY(topics_count_partitions(&queries, c->query.topic, CTL_KAFKA_TIMEOUT_MS, &n));
-  TRY(answer_reader_open(&answers, c->query.answer_topic, CTL_KAFKA_TIMEOUT_MS, &a->reader));
+  TRY(topic_scan_open(&answers, c->query.answer_topic, &from_now_on, CTL_KAFKA_TIMEOUT_MS, &a->answers));
   return sender_open(&queries, on_report, a, &a->sender);
 }
 
 /* Take the answers that have arrived. Wait up to timeout_ms for the first. */
 static err_t take_answers(struct ctl_ask *a, int timeout_ms)
 {
-  struct span answer;
+  struct topic_scan_record record;
+  enum topic_scan_found found;
 
   for (int i = 0; i < ANSWERS_AT_ONCE; i++) {
     size_t n_before = a->queries.n_open;
     sender_poll(a->sender, 0);
-    TRY(answer_reader_next(a->reader, i == 0 ? timeout_ms : 0, &answer));
-    if (!answer.n)
+    TRY(topic_scan_next(a->answers, i == 0 ? timeout_ms : 0, &record, &found));
+    if (found != TOPIC_SCAN_RECORD)
       break;
-    TRY(ctl_queries_take(&a->queries, answer));
+    TRY(ctl_queries_take(&a->queries, record.value));
     if (a->queries.n_open < n_before)
       a->moved_ns = clock_now_ns();
   }

@@ -6,14 +6,14 @@
 #include "daemon/ctl/ctl_context.h"
 #include "daemon/ctl/ctl_progress.h"
 #include "daemon/ctl/ctl_queries.h"
-#include "ingest/readers/answer_reader.h"
 #include "ingest/kafka/sender.h"
+#include "ingest/readers/topic_scan.h"
 
 struct ctl_ask {
   struct ctl_context *ctx;
   struct ctl_queries queries;
   struct sender *sender;
-  struct answer_reader *reader;
+  struct topic_scan *answers;
   struct ctl_progress progress;
   uint64_t timeout_ms;
   uint64_t n_unusable; /* texts that are not a query */

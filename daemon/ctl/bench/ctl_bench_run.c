@@ -15,9 +15,9 @@
 #include "daemon/ctl/ctl_interrupt.h"
 #include "daemon/ctl/ctl_pace.h"
 #include "daemon/ctl/ctl_progress.h"
-#include "ingest/readers/answer_reader.h"
 #include "ingest/kafka/sender.h"
 #include "ingest/kafka/topics.h"
+#include "ingest/readers/topic_scan.h"
 #include "ingest/wire/wire.h"
 #include "ingest/wire/wire_client.h"
 
@@ -31,7 +31,7 @@ struct bench {
   char series[ID_BYTES]; /* the beginning of all ids */
   const char *topic;
   struct sender *sender;
-  struct answer_reader *reader;
+  struct topic_scan *answers;
   struct ctl_progress progress;
   pthread_t thread;
   bool has_thread;
@@ -116,19 +116,20 @@ static void count_unreadable(struct bench *b, struct span value)
 
 static err_t take_answers(struct bench *b, struct region *region)
 {
+  struct topic_scan_record record;
+  enum topic_scan_found found;
   struct wire_reply reply;
-  struct span value;
 
   while (!atomic_load(&b->is_over)) {
-    TRY(answer_reader_next(b->reader, READ_MS, &value));
+    TRY(topic_scan_next(b->answers, READ_MS, &record, &found));
     int64_t now_ns = clock_now_ns();
     region_reset(region);
-    if (value.n == 0)
+    if (found != TOPIC_SCAN_RECORD)
       continue;
-    if (wire_decode_reply(value, region, &reply) == ERR_OK)
+    if (wire_decode_reply(record.value, region, &reply) == ERR_OK)
       take_reply(b, &reply, now_ns);
     else
-      count_unreadable(b, value);
+      count_unreadable(b, record.value);
   }
   return ERR_OK;
 }
@@ -263,9 +264,10 @@ static void await_answers(struct bench *b)
 
 /* ---- Both ---- */
 
-/* Open the reader before the sender, or early answers would be missed. */
+/* Open the scan before the sender, or early answers would be missed. */
 static err_t open_clients(struct bench *b, struct ctl_context *ctx)
 {
+  static const struct topic_scan_range from_now_on = { .follows = true };
   static const struct kafka_property defaults[] = { { "linger.ms", "0" }, { "message.timeout.ms", "30000" } };
   const struct config *c = ctx->config;
   struct kafka_layers queries, answers;
@@ -275,7 +277,7 @@ static err_t open_clients(struct bench *b, struct ctl_context *ctx)
   TRY(ctl_context_layers(ctx, defaults, sizeof defaults / sizeof defaults[0], &c->query.kafka, &queries));
   TRY(ctl_context_layers(ctx, NULL, 0, &c->query.answer_kafka, &answers));
   TRY(topics_count_partitions(&queries, c->query.topic, CTL_KAFKA_TIMEOUT_MS, &n));
-  TRY(answer_reader_open(&answers, c->query.answer_topic, CTL_KAFKA_TIMEOUT_MS, &b->reader));
+  TRY(topic_scan_open(&answers, c->query.answer_topic, &from_now_on, CTL_KAFKA_TIMEOUT_MS, &b->answers));
   return sender_open(&queries, on_report, b, &b->sender);
 }
 
@@ -299,7 +301,7 @@ static void bench_fini(struct bench *b)
 {
   ctl_progress_hide(&b->progress);
   stop_reader(b);
-  answer_reader_close(&b->reader);
+  topic_scan_close(&b->answers);
   sender_close(&b->sender);
   mem_free(&b->buffer);
   bench_result_fini(&b->result);

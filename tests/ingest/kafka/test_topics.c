@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Topics and the answer reader, on the embedded broker. It knows no CreateTopics request; it creates a topic when a
+/* Topics and scans of them, on the embedded broker. It knows no CreateTopics request; it creates a topic when a
  * producer asks for it. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,11 +12,10 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "ingest/readers/answer_reader.h"
 #include "ingest/kafka/embedded_broker.h"
 #include "ingest/kafka/sender.h"
-#include "ingest/readers/topic_scan.h"
 #include "ingest/kafka/topics.h"
+#include "ingest/readers/topic_scan.h"
 
 enum { TIMEOUT_MS = 10000, N_ANSWERS = 200 };
 
@@ -82,19 +81,21 @@ static void partitions_are_counted(void **state)
   assert_false(is_created);
 }
 
+static const struct topic_scan_range from_now_on = { .follows = true };
+
 static void a_missing_broker_is_an_error_within_the_timeout(void **state)
 {
   struct kafka_property nowhere[] = { { "bootstrap.servers", "127.0.0.1:9" } };
   struct kafka_layers away = { .layer = { { nowhere, 1 } }, .n = 1 };
-  struct answer_reader *reader = NULL;
+  struct topic_scan *scan = NULL;
   bool is_created;
   int n;
 
   (void)state;
   assert_int_equal(topics_create(&away, "x", 1, &no_settings, 300, &is_created), ERR_KAFKA_RETRY);
   assert_int_equal(topics_count_partitions(&away, "x", 300, &n), ERR_KAFKA_RETRY);
-  assert_int_equal(answer_reader_open(&away, "x", 300, &reader), ERR_KAFKA_RETRY);
-  assert_null(reader);
+  assert_int_equal(topic_scan_open(&away, "x", &from_now_on, 300, &scan), ERR_KAFKA_RETRY);
+  assert_null(scan);
 }
 
 static void a_wrong_property_is_an_error(void **state)
@@ -125,34 +126,36 @@ static void send_numbers(const char *topic, int from, int to)
   sender_close(&sender);
 }
 
-static void answers_are_read_once_from_where_the_topic_ended(void **state)
+static void a_followed_topic_is_read_once_from_where_the_topic_ended(void **state)
 {
-  struct answer_reader *reader = NULL;
+  struct topic_scan *scan = NULL;
+  struct topic_scan_record record;
+  enum topic_scan_found found;
   bool has_come[N_ANSWERS] = { false };
-  struct span value;
   char text[16];
 
   (void)state;
   assert_ok(embedded_broker_create_topic(broker, "answers", 3));
   send_numbers("answers", 0, N_ANSWERS / 2);
-  assert_ok(answer_reader_open(&layers, "answers", TIMEOUT_MS, &reader));
+  assert_ok(topic_scan_open(&layers, "answers", &from_now_on, TIMEOUT_MS, &scan));
   send_numbers("answers", N_ANSWERS / 2, N_ANSWERS);
   for (int i = N_ANSWERS / 2; i < N_ANSWERS; i++) {
-    assert_ok(answer_reader_next(reader, TIMEOUT_MS, &value));
-    assert_in_range(value.n, 1, sizeof text - 1);
-    memcpy(text, value.p, value.n);
-    text[value.n] = '\0';
+    assert_ok(topic_scan_next(scan, TIMEOUT_MS, &record, &found));
+    assert_int_equal(found, TOPIC_SCAN_RECORD);
+    assert_in_range(record.value.n, 1, sizeof text - 1);
+    memcpy(text, record.value.p, record.value.n);
+    text[record.value.n] = '\0';
     int number = atoi(text);
     assert_in_range(number, N_ANSWERS / 2, N_ANSWERS - 1);
     assert_false(has_come[number]);
     has_come[number] = true;
   }
   int64_t started_ns = clock_now_ns();
-  assert_ok(answer_reader_next(reader, 200, &value));
-  assert_int_equal(value.n, 0);
+  assert_ok(topic_scan_next(scan, 200, &record, &found));
+  assert_int_equal(found, TOPIC_SCAN_NOTHING);
   assert_in_range(clock_now_ns() - started_ns, 150 * CLOCK_NS_PER_MS, 5 * CLOCK_NS_PER_S);
-  answer_reader_close(&reader);
-  assert_null(reader);
+  topic_scan_close(&scan);
+  assert_null(scan);
 }
 
 /* Scan a topic, and return how often each number came, as records of TOPIC_SCAN_RECORD. */
@@ -269,7 +272,7 @@ int main(void)
     cmocka_unit_test(partitions_are_counted),
     cmocka_unit_test(a_missing_broker_is_an_error_within_the_timeout),
     cmocka_unit_test(a_wrong_property_is_an_error),
-    cmocka_unit_test(answers_are_read_once_from_where_the_topic_ended),
+    cmocka_unit_test(a_followed_topic_is_read_once_from_where_the_topic_ended),
     cmocka_unit_test(a_scan_ends_where_the_topic_ended),
     cmocka_unit_test(records_without_a_time_are_left_out_only_if_a_time_is_asked_for),
     cmocka_unit_test(a_partition_that_is_not_there_is_an_error),
