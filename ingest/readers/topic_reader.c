@@ -32,7 +32,7 @@ struct topic_reader {
 };
 
 static const struct kafka_property defaults[] = {
-  { "group.id", "sluice-catalogue" }, /* librdkafka needs one */
+  { "group.id", "sluice-catalogue" }, /* librdkafka needs one; what commits positions sets its own */
   { "enable.auto.commit", "false" },
   { "enable.auto.offset.store", "false" },
   { "auto.offset.reset", "error" },

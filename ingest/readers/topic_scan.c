@@ -18,7 +18,8 @@ struct topic_scan {
   rd_kafka_message_t *message; /* the one that the caller has */
 };
 
-/* librdkafka needs a group id to assign partitions. Nobody joins the group, and nothing is committed to it. */
+/* librdkafka needs a group id to assign partitions. Nobody joins the group, and nothing is committed to it. Its name is
+ * that of the first topic that was scanned: access lists allow it (docs/operations.md). */
 static const struct kafka_property defaults[] = {
   { "group.id", "sluice-answer-reader" },  { "enable.auto.commit", "false" },
   { "enable.auto.offset.store", "false" }, { "auto.offset.reset", "error" },
