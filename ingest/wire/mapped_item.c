@@ -24,14 +24,26 @@ static struct json_place place_of(const char *text)
   return (struct json_place){ .kind = JSON_PLACE_FIELD, .name = text };
 }
 
+static err_t read_op(struct decoder *d, json_t *envelope, const char **out)
+{
+  const json_t *op = json_object_get(envelope, "op");
+  struct json_place at = place_of("op");
+
+  if (!op)
+    FAIL(ERR_ITEM, "op: expected Debezium's c, r, u or d, but it is not there: is there an envelope?");
+  if (!json_is_string(op) || json_scalar_is_large(&d->reader, op))
+    return json_scalar_fail(&d->reader, &at, "Debezium's c, r, u or d", op);
+  *out = json_string_value(op);
+  return ERR_OK;
+}
+
 /* Take a row out of Debezium's envelope. */
 static err_t open_envelope(struct decoder *d, json_t *envelope, bool *is_delete)
 {
-  const char *op = json_string_value(json_object_get(envelope, "op"));
-  bool is_put = op && (strcmp(op, "c") == 0 || strcmp(op, "r") == 0 || strcmp(op, "u") == 0);
+  const char *op = "";
 
-  if (!op)
-    FAIL(ERR_ITEM, "op: expected Debezium's c, r, u or d, but %s", "there is no such text: is there an envelope?");
+  TRY(read_op(d, envelope, &op));
+  bool is_put = strcmp(op, "c") == 0 || strcmp(op, "r") == 0 || strcmp(op, "u") == 0;
   *is_delete = strcmp(op, "d") == 0;
   d->is_update = strcmp(op, "u") == 0;
   if (!is_put && !*is_delete)

@@ -197,6 +197,9 @@ static void debezium_s_envelope_is_opened(void **state)
   assert_deletes("{\"id\":7}", "{\"after\":{\"deleted\":true},\"op\":\"u\"}", "7");
   assert_fails(decode("7", ROW), ERR_ITEM, "op: expected Debezium's c, r, u or d");
   assert_fails(decode("7", "{\"op\":\"t\"}"), ERR_ITEM, "op: expected Debezium's c, r, u or d, not \"t\"");
+  assert_fails(decode("7", "{\"op\":5}"), ERR_ITEM, "op: expected Debezium's c, r, u or d, not an integer");
+  assert_fails(decode("7", "{\"op\":1e999}"), ERR_ITEM,
+               "op: expected Debezium's c, r, u or d, not a number beyond 64 bits");
   assert_fails(decode("7", "{\"op\":\"u\"}"), ERR_ITEM, "after: it is not there");
   assert_fails(decode("7", "{\"op\":\"u\",\"after\":null}"), ERR_ITEM, "after: expected an object, not null");
   assert_fails(decode("7", "{\"schema\":{},\"payload\":null}"), ERR_WIRE, "null where an object is expected");
