@@ -20,7 +20,7 @@ static const struct part **find(const struct part_table *table, struct span spac
   return &table->slots[i];
 }
 
-static err_t fill(const struct item_change *change, struct region *region, struct part_table *out)
+static err_t index_parts(const struct item_change *change, struct region *region, struct part_table *out)
 {
   size_t capacity = 2;
 
@@ -73,7 +73,7 @@ err_t item_merge(const struct item_change *stored, const struct item_change *cha
   struct part *parts;
   size_t n = 0;
 
-  TRY(fill(change, region, &table));
+  TRY(index_parts(change, region, &table));
   TRY(region_array(region, stored->n_parts + change->n_parts, sizeof *parts, &parts));
   for (size_t i = 0; i < stored->n_parts; i++)
     if (!*find(&table, stored->parts[i].space))
