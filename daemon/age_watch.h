@@ -28,11 +28,27 @@ static inline void age_watch_look(struct age_watch *w)
     w->doubtful_until_ns = clock_now_ns() + AGE_DOUBTFUL_MS * CLOCK_NS_PER_MS;
 }
 
-static inline bool age_watch_believes(const struct age_watch *w, int64_t age_ms)
+/* Return how old a record is, at least 0; -1 if its age cannot be believed.
+ *
+ * timestamp_ms  of the record; 0 or less: it has none. A writer may set any number
+ */
+static inline int64_t age_watch_age_ms(const struct age_watch *w, int64_t timestamp_ms)
 {
-  if (age_ms < -AGE_SKEW_MS)
-    return false;
-  return age_ms <= AGE_DOUBTFUL_MS || clock_now_ns() >= w->doubtful_until_ns;
+  if (timestamp_ms <= 0)
+    return -1;
+  int64_t age_ms = clock_unix_ms() - timestamp_ms;
+  if (age_ms < -AGE_SKEW_MS || (age_ms > AGE_DOUBTFUL_MS && clock_now_ns() < w->doubtful_until_ns))
+    return -1;
+  return age_ms > 0 ? age_ms : 0;
+}
+
+/* Return when a record was written, by clock_now_ns(): a later step of the wall clock does not change that. 0 if its
+ * age cannot be believed. */
+static inline int64_t age_watch_written_ns(const struct age_watch *w, int64_t timestamp_ms, int64_t now_ns)
+{
+  int64_t age_ms = age_watch_age_ms(w, timestamp_ms);
+
+  return age_ms < 0 ? 0 : now_ns - age_ms * CLOCK_NS_PER_MS;
 }
 
 #endif

@@ -10,19 +10,27 @@
 
 enum { DISK_RETRY_MS = 1000, ROOM_WAIT_MS = 10000, FULL_LOG_EVERY_S = 60 };
 
+/* The ages are those of the records that were read. What the store made of one may be an older record of another
+ * partition. */
+static void measure_ages(struct catalogue *c, const struct batch_write *write)
+{
+  age_watch_look(&c->ages);
+  for (size_t i = 0; i < write->batch->n; i++) {
+    int64_t age_ms = age_watch_age_ms(&c->ages, write->batch->changes[i].timestamp_ms);
+    if (write->effects.kinds[i] == STORE_APPLIED && age_ms >= 0)
+      hist_add(&c->with.counters->visible_us, (uint64_t)age_ms * 1000);
+  }
+}
+
 static void count_batch(struct catalogue *c, const struct batch_write *write, bool is_visible)
 {
   const struct store_effects *effects = &write->effects;
-  int64_t now_ms = clock_unix_ms();
   uint64_t n_deleted = 0;
 
-  age_watch_look(&c->ages);
-  for (size_t i = 0; i < effects->n_changes; i++) {
-    int64_t age_ms = now_ms - effects->changes[i].timestamp_ms;
+  if (is_visible)
+    measure_ages(c, write);
+  for (size_t i = 0; i < effects->n_changes; i++)
     n_deleted += effects->changes[i].is_delete;
-    if (is_visible && age_watch_believes(&c->ages, age_ms))
-      hist_add(&c->with.counters->visible_us, age_ms > 0 ? (uint64_t)age_ms * 1000 : 0);
-  }
   counters_add(&c->with.counters->deleted, n_deleted);
   counters_add(&c->with.counters->applied, effects->n_changes - n_deleted);
   counters_add(&c->with.counters->replayed,

@@ -25,16 +25,6 @@ static void note_held_back(int32_t partition, struct report_partition *row, int6
   row->is_logged = row->behind_since_ns && (row->is_logged || is_long);
 }
 
-/* Return an age by the wall clock as a time of clock_now_ns(); 0 if it cannot be believed. */
-static int64_t time_of(const struct catalogue *c, int64_t unix_ms, int64_t now)
-{
-  int64_t age_ms = clock_unix_ms() - unix_ms;
-
-  if (unix_ms <= 0 || !age_watch_believes(&c->ages, age_ms))
-    return 0;
-  return now - (age_ms > 0 ? age_ms * CLOCK_NS_PER_MS : 0);
-}
-
 /* Return the later of two times; 0 stands for none. Times before the machine's start are negative. */
 static int64_t later_of(int64_t a, int64_t b)
 {
@@ -48,7 +38,7 @@ static int64_t later_of(int64_t a, int64_t b)
 static int64_t behind_since(const struct catalogue *c, const struct store_position *position,
                             const struct report_partition *row, int64_t now)
 {
-  int64_t since = position->last_offset >= 0 ? time_of(c, position->last_timestamp_ms, now) : 0;
+  int64_t since = position->last_offset >= 0 ? age_watch_written_ns(&c->ages, position->last_timestamp_ms, now) : 0;
 
   since = later_of(since, row->at_end_ns);
   if (since)
@@ -81,7 +71,7 @@ static void report_stored(const struct catalogue *c, const struct store_position
 
   row->next = position->at.next;
   row->end = row->committed_end = -1;
-  row->complete_ns = time_of(c, position->complete_unix_ms, now);
+  row->complete_ns = age_watch_written_ns(&c->ages, position->complete_unix_ms, now);
 }
 
 err_t catalogue_report_away(struct catalogue *c)

@@ -259,14 +259,14 @@ static err_t replace_refused(struct merge_batch *b)
 
 static void count_sent(struct merge_batch *b)
 {
-  int64_t now_ms = clock_unix_ms();
-
+  age_watch_look(&b->ages);
   for (size_t i = 0; i < b->n; i++) {
     const struct merge_reply *reply = &b->replies[i];
+    int64_t age_ms = age_watch_age_ms(&b->ages, reply->asked_unix_ms);
     counters_add(reply->error ? &b->with.counters->errors[reply->error] : &b->with.counters->answers, 1);
     counters_add(&b->with.figures->incomplete, reply->is_incomplete);
-    if (!reply->error && reply->asked_unix_ms >= 0 && now_ms >= reply->asked_unix_ms)
-      hist_add(&b->with.counters->answer_us, (uint64_t)(now_ms - reply->asked_unix_ms) * 1000);
+    if (!reply->error && age_ms >= 0)
+      hist_add(&b->with.counters->answer_us, (uint64_t)age_ms * 1000);
   }
   counters_add(&b->with.figures->batches, 1);
 }

@@ -8,6 +8,7 @@
 #define DAEMON_MERGE_MERGE_BATCH_H
 
 #include "base/region.h"
+#include "daemon/age_watch.h"
 #include "daemon/config/config.h"
 #include "daemon/counters.h"
 #include "daemon/merge/merge_figures.h"
@@ -58,6 +59,7 @@ struct merge_batch {
   size_t n;
   struct sender_header *headers;        /* [MERGE_BATCH_MAX][1 + TRACE_HEADERS] */
   struct transaction_message *messages; /* [2 * MERGE_BATCH_MAX] the answers, then their marks */
+  struct age_watch ages;                /* of the queries, when they are answered */
 };
 
 err_t merge_batch_init(const struct merge_batch_context *context, struct merge_batch *out);

@@ -154,18 +154,6 @@ static void accept(struct query_intake *in, struct pending_query *query)
     wait_for_at_least(in, query);
 }
 
-/* Return when the query was written, by our monotonic clock: a later step of the wall clock does not change the age of
- * its answer. 0 if its timestamp cannot be believed. */
-static int64_t asked_ns_of(struct query_intake *in, const struct topic_record *record, int64_t now_ns)
-{
-  int64_t age_ms = clock_unix_ms() - record->timestamp_ms;
-
-  age_watch_look(&in->ages);
-  if (record->timestamp_ms < 0 || !age_watch_believes(&in->ages, age_ms))
-    return 0;
-  return now_ns - (age_ms > 0 ? age_ms * CLOCK_NS_PER_MS : 0);
-}
-
 /* The reply carries the key, so a key that is too long for most topics is left out. */
 static err_t take_key(const struct topic_record *record, struct pending_query *query)
 {
@@ -183,7 +171,8 @@ static err_t note_record(struct query_intake *in, const struct query_record *tak
   query->format = wire_format_of(record->value, record->content_type);
   query->ticket = taken->ticket;
   query->received_ns = clock_now_ns();
-  query->asked_ns = asked_ns_of(in, record, query->received_ns);
+  age_watch_look(&in->ages);
+  query->asked_ns = age_watch_written_ns(&in->ages, record->timestamp_ms, query->received_ns);
   query->partition = record->partition;
   query->offset = record->offset;
   query->timestamp_ms = record->timestamp_ms;
