@@ -134,7 +134,8 @@ static void note_away(struct outlet *o, const char *reason, const char *topic)
              o->with.name, topic, log_quote(span_of_str(reason)));
 }
 
-/* A broker is back only when it has accepted a message. A message that was queued again proves nothing. */
+/* Nothing is away any more once a broker has accepted or refused the last waiting message. A message that was queued
+ * again proves nothing. */
 static void note_back(struct outlet *o)
 {
   if (atomic_load(&o->is_away) && outlet_n_waiting(o) == 0 && atomic_exchange(&o->is_away, false))
@@ -158,6 +159,7 @@ static void on_failure(struct outlet *o, struct outlet_item *item, enum sender_f
     wait_with(o, item, message);
   } else {
     end_item(o, item, OUTLET_REFUSED, reason, message);
+    note_back(o);
   }
 }
 

@@ -522,6 +522,32 @@ static void an_answer_waits_for_its_topic(void **state)
   close_stubborn(&s);
 }
 
+static void wait_for_answer_topic(struct stubborn *s, bool is_away)
+{
+  int64_t end_ns = kafka_deadline_ns();
+
+  while (delivery_is_answer_topic_away(s->delivery) != is_away && clock_now_ns() < end_ns)
+    clock_sleep_ns(CLOCK_NS_PER_MS);
+  assert_int_equal(delivery_is_answer_topic_away(s->delivery), is_away);
+}
+
+/* The daemon is not ready while its answers wait. Nobody sends it queries then, whose answers could show that the topic
+ * is back. */
+static void the_answer_topic_is_not_away_once_the_last_waiting_message_is_refused(void **state)
+{
+  struct stubborn s;
+
+  (void)state;
+  open_stubborn(&s, NULL, 0);
+  stubborn_broker_refuse(&s.broker, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, 1);
+  stubborn_broker_refuse(&s.broker, RD_KAFKA_RESP_ERR_INVALID_RECORD, 3); /* the answer and both errors */
+  reply_to(&s, 0);
+  wait_for_answer_topic(&s, true);
+  wait_for_open(QUERIES - 1); /* the dead letter is delivered, through another producer */
+  wait_for_answer_topic(&s, false);
+  close_stubborn(&s);
+}
+
 /* Far more replies than the queues of both producers hold. */
 static void a_missing_reply_topic_costs_no_query_and_no_daemon(void **state)
 {
@@ -566,6 +592,7 @@ int main(void)
     TEST(an_answer_over_the_limit_of_messages_becomes_an_error_with_its_size),
     TEST(a_fatal_error_of_the_producer_raises_the_alarm_and_ends_no_ticket),
     TEST(an_answer_waits_for_its_topic),
+    TEST(the_answer_topic_is_not_away_once_the_last_waiting_message_is_refused),
     TEST(a_missing_reply_topic_costs_no_query_and_no_daemon),
   };
 
