@@ -37,6 +37,7 @@ struct dead_letters {
   struct sent_letter *newest;
   size_t n_bytes;
   _Atomic size_t n_open;
+  _Atomic bool has_alarmed;
   int64_t late_since_ns; /* a letter has waited since then; 0 if that is not logged yet. Thread: the outlet's */
   uint64_t max_late;     /* maximum number of letters that waited since then */
 };
@@ -119,6 +120,13 @@ static void send_bare(struct dead_letters *l, struct sent_letter *letter, const 
   outlet_send_later(l->outlet, &letter->item, &bare);
 }
 
+static void note_lost_producer(struct dead_letters *l, const char *reason)
+{
+  if (l->with.alarm && !atomic_exchange(&l->has_alarmed, true))
+    alarm_raise(l->with.alarm, "dead_letters",
+                err_set(ERR_KAFKA, __FILE__, __LINE__, "the producer of dead letters is lost: %s", reason));
+}
+
 static void on_ended(void *context, struct outlet_item *item, enum outlet_end end, const char *reason,
                      const struct sender_message *message)
 {
@@ -129,7 +137,11 @@ static void on_ended(void *context, struct outlet_item *item, enum outlet_end en
   case OUTLET_DELIVERED:
     end_letter(l, letter, true);
     return;
-  case OUTLET_CLOSED:
+  case OUTLET_CLOSED: /* the message is handled after a restart */
+    end_letter(l, letter, false);
+    return;
+  case OUTLET_LOST: /* likewise. Without idempotence it is not expected */
+    note_lost_producer(l, reason);
     end_letter(l, letter, false);
     return;
   case OUTLET_REFUSED:
@@ -137,8 +149,6 @@ static void on_ended(void *context, struct outlet_item *item, enum outlet_end en
       send_bare(l, letter, reason, message);
       return;
     }
-    break;
-  case OUTLET_LOST:
     break;
   }
   log_lost(l, letter->source_topic, letter->partition, letter->offset, reason);
@@ -314,7 +324,7 @@ err_t dead_letters_open(const struct dead_letters_config *config, struct dead_le
     .is_patient = true,
     .ended = on_ended,
     .ticked = on_tick,
-    .pulses = config->pulses,
+    .pulses = config->alarm ? &config->alarm->pulses : NULL,
   };
 
   kafka_layers_add(&layers, own, sizeof own / sizeof own[0]);

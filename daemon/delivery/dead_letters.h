@@ -7,6 +7,7 @@
 
 #include <stdatomic.h>
 
+#include "daemon/alarm.h"
 #include "daemon/counters.h"
 #include "daemon/delivery/outlet.h"
 #include "ingest/readers/offset_tracker.h"
@@ -44,7 +45,7 @@ struct dead_letters_config {
   const struct kafka_layers *layers; /* copied; the properties outlive the letters */
   struct counters *counters;
   struct offset_tracker *tracker; /* where tickets end; NULL if no letter is of a query */
-  struct pulses *pulses;          /* they watch the thread; may be NULL */
+  struct alarm *alarm;            /* for a lost producer, with the pulses that watch the thread; may be NULL */
 };
 
 err_t dead_letters_open(const struct dead_letters_config *config, struct dead_letters **out);

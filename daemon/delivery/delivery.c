@@ -201,7 +201,7 @@ static err_t open_outlets(struct delivery *d)
     .ticked = d->with.n_shards ? on_answers_ticked : NULL,
     .pulses = pulses,
   };
-  struct dead_letters_config letters = { d->with.layers, d->with.counters, d->with.tracker, pulses };
+  struct dead_letters_config letters = { d->with.layers, d->with.counters, d->with.tracker, d->with.alarm };
   struct reply_topics_config topics = { d->with.layers, d->with.reply_timeout_ms, d, on_reply_topic_ended };
 
   if (d->with.n_shards)
