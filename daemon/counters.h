@@ -15,7 +15,8 @@
   X(applied, "sluice_items_applied_total", "Puts of items published")                                                  \
   X(deleted, "sluice_items_deleted_total", "Deletes (tombstones) published")                                           \
   X(swept, "sluice_items_swept_total", "Items deleted because they had been expired for long")                         \
-  X(replayed, "sluice_items_replayed_total", "Catalogue records skipped because the store had already applied them")   \
+  X(replayed, "sluice_items_replayed_total",                                                                           \
+    "Catalogue records that changed nothing: the store had them, or a newer state of the key, or no such item")        \
   X(batches, "sluice_batches_total", "Catalogue batches stored and published")                                         \
   X(discontinuities, "sluice_discontinuities_total", "Times that the catalogue topic did not continue the store")      \
   X(rebuilds, "sluice_rebuilds_total", "Rebuilds completed: a new catalogue replaced the served one")                  \
