@@ -16,6 +16,14 @@ static int line_of(const struct config *c, const char *path)
   return line ? line : 1;
 }
 
+/* Return the line of the setting that comes later in the file. */
+static int later_line(const struct config *c, const char *path, const char *other)
+{
+  int line = line_of(c, path), other_line = line_of(c, other);
+
+  return line > other_line ? line : other_line;
+}
+
 static bool has_bootstrap(const struct kafka_properties *properties)
 {
   for (size_t i = 0; i < properties->n; i++) {
@@ -74,9 +82,8 @@ static err_t verify_topics(const struct config *c)
     for (size_t j = i + 1; j < n_roles; j++) {
       if (!*roles[i].topic || strcmp(roles[i].topic, roles[j].topic) != 0)
         continue;
-      bool is_later = line_of(c, roles[j].path) >= line_of(c, roles[i].path);
       FAIL(ERR_CONFIG, "%s:%d: %s and %s are the same topic, %s: each needs its own", c->path,
-           line_of(c, roles[is_later ? j : i].path), roles[i].path, roles[j].path, roles[i].topic);
+           later_line(c, roles[i].path, roles[j].path), roles[i].path, roles[j].path, roles[i].topic);
     }
   }
   return ERR_OK;
@@ -98,7 +105,7 @@ static err_t verify_groups(const struct config *c)
 {
   if (c->catalogue.commit_interval_ms > 0 && strcmp(c->catalogue.group, c->query.group) == 0)
     FAIL(ERR_CONFIG, "%s:%d: catalogue.group and query.group are the same group, %s: each needs its own", c->path,
-         line_of(c, line_of(c, "catalogue.group") ? "catalogue.group" : "query.group"), c->query.group);
+         later_line(c, "catalogue.group", "query.group"), c->query.group);
   return ERR_OK;
 }
 

@@ -174,6 +174,16 @@ static void no_two_roles_share_a_topic(void **state)
   assert_refused("seen:\n  topic: a b\n" REST, 2, "seen.topic", "A-Z a-z 0-9 . _ -");
 }
 
+static void the_two_groups_are_not_the_same(void **state)
+{
+  (void)state;
+  assert_refused("query:\n  group: sluice-catalogue\n" REST, 2, "catalogue.group and query.group", "sluice-catalogue");
+  assert_refused("query:\n  group: g\ncatalogue:\n  group: g\n" REST, 4, "catalogue.group and query.group", "");
+  assert_refused("catalogue:\n  group: g\nquery:\n  group: g\n" REST, 4, "catalogue.group and query.group", "");
+  struct config *c = open_text("catalogue: {group: g, commit_interval_ms: 0}\nquery: {group: g}\n" REST);
+  config_close(&c);
+}
+
 static void files_and_comparisons_need_the_topic_that_asks_for_them(void **state)
 {
   (void)state;
@@ -298,6 +308,7 @@ int main(void)
     cmocka_unit_test(strings_are_taken_at_their_longest_and_refused_beyond),
     cmocka_unit_test(topics_have_the_characters_that_kafka_allows),
     cmocka_unit_test(no_two_roles_share_a_topic),
+    cmocka_unit_test(the_two_groups_are_not_the_same),
     cmocka_unit_test(files_and_comparisons_need_the_topic_that_asks_for_them),
     cmocka_unit_test(choices_are_words_of_their_list),
     cmocka_unit_test(a_listening_address_is_numeric_with_a_port),
