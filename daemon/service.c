@@ -288,6 +288,8 @@ static void set_delivery_limit(struct service *s)
 
 static void close_delivery(struct service *s)
 {
+  if (s->delivery)
+    delivery_drain(s->delivery); /* while service_hurry() can still end the wait */
   pthread_mutex_lock(&s->lock);
   struct delivery *d = s->delivery;
   s->delivery = NULL;
