@@ -7,7 +7,7 @@ import unittest
 
 import installed  # noqa: F401
 
-from sluice_client import NoAnswer, wait_visible
+from sluice_client import NoAnswer, SluiceError, wait_visible
 
 PAGE = b'{"watermark": [{"partition": 0, "next": 7}]}'
 
@@ -42,6 +42,10 @@ class WaitVisible(unittest.TestCase):
         for reply_of_all in (b"", b"SSH-2.0-OpenSSH\r\n\r\n", reply(b"<html>")):
             with self.assertRaises(NoAnswer):
                 wait_visible(self.serve(*[reply_of_all] * 1000), {0: 7}, 0.05)
+
+    def test_a_merge_has_read_nothing_and_never_will(self):
+        with self.assertRaisesRegex(SluiceError, "no catalogue, its role is merge"):
+            wait_visible(self.serve(reply(b'{"role": "merge", "ready": true}')), {0: 7}, 60)
 
 
 if __name__ == "__main__":

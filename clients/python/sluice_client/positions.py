@@ -7,7 +7,7 @@ import time
 import urllib.request
 from typing import Dict, Mapping
 
-from .errors import NoAnswer
+from .errors import NoAnswer, SluiceError
 
 # {partition: next}: all offsets below `next` are included.
 Positions = Dict[int, int]
@@ -29,6 +29,8 @@ def reached(watermark: Mapping[int, int], wanted: Mapping[int, int]) -> bool:
 def wait_visible(url: str, wanted: Mapping[int, int], timeout_s: float = 30) -> None:
     """Wait until the daemon whose HTTP pages are at `url` has read the catalogue to the wanted positions.
 
+    Raises SluiceError if it has no catalogue, as a merge has none.
+
     This says nothing about other daemons. A query with `at_least` is certain, whichever daemon answers it.
     """
     deadline = time.monotonic() + timeout_s
@@ -48,4 +50,7 @@ def _watermark(url: str, timeout_s: float) -> Positions:
             status = json.load(response)
     except (OSError, http.client.HTTPException, ValueError):
         return {}
+    if "watermark" not in status:
+        raise SluiceError(f"the daemon at {url} has no catalogue, its role is {status.get('role')}: "
+                          "ask one that searches")
     return {position["partition"]: position["next"] for position in status["watermark"]}
