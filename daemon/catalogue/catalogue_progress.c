@@ -11,6 +11,9 @@
  * once room.retry_due_ns has passed. */
 enum { ROOM_PERCENT = 1 };
 
+/* How often the ends of partitions are looked at that the consumer has learned while it read. */
+enum { LOG_ENDS_EVERY_MS = 200 };
+
 enum { TIDY_ROWS = 10000, TIDY_RETRY_S = 10 };
 
 /* A batch alone may take a few seconds. */
@@ -133,8 +136,23 @@ static void note_slow_reading(struct catalogue *c)
            read_ns / CLOCK_NS_PER_S, kept_ns / CLOCK_NS_PER_S);
 }
 
+static void note_log_ends(struct catalogue *c)
+{
+  struct topic_positions *t = &c->topic.positions;
+  int64_t now = clock_now_ns();
+
+  if (now < c->progress.log_ends_due_ns)
+    return;
+  c->progress.log_ends_due_ns = now + LOG_ENDS_EVERY_MS * CLOCK_NS_PER_MS;
+  for (size_t i = 0; i < t->n; i++) {
+    if (!t->items[i].is_foreign)
+      topic_positions_note_log_end(t, (int32_t)i, topic_reader_log_end(c->topic.reader, (int32_t)i));
+  }
+}
+
 err_t catalogue_note_progress(struct catalogue *c)
 {
+  note_log_ends(c);
   note_slow_reading(c);
   TRY(check_end(c));
   TRY(check_partitions(c));

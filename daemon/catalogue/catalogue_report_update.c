@@ -55,7 +55,6 @@ static void report_partition(struct catalogue *c, int32_t partition, struct repo
     return;
   row->next = at->position.at.next;
   int64_t fetched_end = topic_reader_log_end(c->topic.reader, partition);
-  topic_positions_note_log_end(&c->topic.positions, partition, fetched_end);
   row->end = fetched_end > at->end_at_start ? fetched_end : at->end_at_start;
   row->committed_end = at->is_at_end ? row->next : -1;
   if (row->end <= row->next && fetched_end >= 0) /* end_at_start does not count records of open transactions */

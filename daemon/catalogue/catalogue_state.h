@@ -87,7 +87,7 @@ struct catalogue_gather {
 
 /* A batch that is stored while the next one is read: catalogue_ahead.c. */
 struct catalogue_ahead {
-  bool is_waiting;           /* catalogue.batch is to be stored so */
+  bool is_waiting;           /* catalogue.batch has been read, and is stored while the next one is read */
   struct item_batch storing; /* the batch before, while the store writes it */
 };
 
@@ -114,8 +114,9 @@ struct catalogue_load {
 
 /* What is looked after from time to time: catalogue_progress.c. */
 struct catalogue_progress {
-  int64_t refresh_due_ns; /* next look for added partitions */
-  int64_t tidy_due_ns;    /* no store_tidy() before this */
+  int64_t refresh_due_ns;  /* next look for added partitions */
+  int64_t tidy_due_ns;     /* no store_tidy() before this */
+  int64_t log_ends_due_ns; /* next look at the ends of partitions */
 };
 
 /* The commits for Kafka's tools: catalogue_commit.c. */

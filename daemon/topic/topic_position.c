@@ -191,8 +191,9 @@ void topic_positions_note_end(struct topic_positions *t, int32_t partition, int6
 
 void topic_positions_note_log_end(struct topic_positions *t, int32_t partition, int64_t log_end)
 {
+  if (partition < 0 || (size_t)partition >= t->n)
+    return;
   struct topic_position *p = &t->items[partition];
-
   if (p->known_end >= 0 || log_end <= p->position.at.next) /* an old end says nothing of what came since */
     return;
   p->known_end = log_end;
