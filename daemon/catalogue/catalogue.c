@@ -172,6 +172,7 @@ void catalogue_close(struct catalogue **c)
   letter_window_fini(&(*c)->letters);
   mapping_fini(&(*c)->gather.format.mapping);
   catalogue_report_fini(&(*c)->report);
+  pthread_mutex_destroy(&(*c)->load.lock);
   mem_free(&(*c)->damages.items);
   mem_free(&(*c)->gather.records);
   region_fini(&(*c)->scratch);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commit the applied positions to a consumer group, so that Kafka's tools show the lag. The daemon never reads them:
- * its own positions are in the store. */
+/* Commit the positions to which the topic was read to a consumer group, so that Kafka's tools show the lag. The daemon
+ * never reads them: its own positions are in the store. */
 #include "daemon/catalogue/catalogue_state.h"
 
 #include "base/clock.h"

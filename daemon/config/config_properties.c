@@ -32,7 +32,7 @@ static const struct {
   { "enable.gapless.guarantee", false, "one answer too large for its topic would stop the producer of all answers" },
   { "partition.assignment.strategy", false,
     "all daemons of a group must agree, and incremental rebalances would have queries answered twice" },
-  { "transactional.id", false, "Sluice's producers do not use transactions" },
+  { "transactional.id", false, "Sluice sets it itself where it needs one" },
   { "test.mock.num.brokers", false, "use embedded_broker.enabled" },
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A shard's heartbeat: a record that it writes to the partials topic each second, so that merges know of it while there
- * are no queries. Its key changes, so that the records go to all partitions in turn, as good as.
+ * are no queries. Its key changes each time, which spreads the records over all partitions.
  *
  * Thread: the outlet's.
  */

@@ -56,7 +56,7 @@ struct model_entry {
   int64_t fetch_due_ns;                /* no attempt to fetch it before this */
   struct store_walk walk;
   uint64_t n_walked;                 /* items that the walk has seen */
-  uint64_t n_filled;                 /* parts that it has given to the engine */
+  uint64_t n_filled;                 /* parts that it has given to the engine, or deleted from the store */
   uint64_t n_unusable;               /* parts that the store has and the model cannot use */
   int64_t file_time;                 /* of the file that failed; when it changes, it is loaded again */
   int64_t look_due_ns;               /* no look at that file before this */

@@ -60,7 +60,8 @@ bool query_queue_withdraw_trial(struct query_queue *q);
 /* Take all queries that wait for a worker: a list linked by `next`. The trial stays. */
 struct pending_query *query_queue_take_all(struct query_queue *q);
 
-/* End the queue: nothing is pushed any more, and batches can be popped until end_ns (clock_now_ns()). */
+/* End the queue: the reader pushes nothing any more, and batches can be popped until end_ns (clock_now_ns()). Workers
+ * may still push queries again. */
 void query_queue_end(struct query_queue *q, int64_t end_ns);
 
 #endif
