@@ -30,6 +30,11 @@ bool errand_begin(errand_body body, void *context, struct errand *out)
   return pthread_create(&out->thread, NULL, run, out) == 0;
 }
 
+bool errand_is_over(const struct errand *errand)
+{
+  return atomic_load(&errand->is_met);
+}
+
 void errand_join(struct errand *errand)
 {
   pthread_join(errand->thread, NULL);

@@ -25,6 +25,9 @@ struct errand {
  * begins nothing, if the system starts no thread. */
 bool errand_begin(errand_body body, void *context, struct errand *out);
 
+/* Has the body returned? Then errand_join() does not block. Thread: the one that began it. */
+bool errand_is_over(const struct errand *errand);
+
 /* Wait until the body has returned. Call it once for each errand that was begun; then errand->failure tells how the
  * body ended. */
 void errand_join(struct errand *errand);

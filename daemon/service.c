@@ -3,22 +3,47 @@
 #include "daemon/service.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 
 #include "base/clock.h"
 #include "base/errand.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "daemon/canary/canary.h"
 #include "daemon/config/config_shard.h"
 #include "daemon/engine_setup.h"
+#include "daemon/http/http.h"
 #include "daemon/http/http_hosts.h"
+#include "daemon/http/status.h"
 #include "daemon/models/model_start.h"
 #include "daemon/models/models.h"
+#include "daemon/queries/query_thread.h"
 #include "engine/backend/cuda_module.h"
 #include "ingest/kafka/kafka_closing.h"
 #include "ingest/kafka/kafka_trouble.h"
 
 /* How long a stop waits for the delivery of pending replies, and then for Kafka clients to close. */
 enum { DELIVERY_TIMEOUT_S = 9, CLIENTS_TIMEOUT_S = 5, CLIENTS_STEP_MS = 100 };
+
+struct service {
+  struct counters counters;
+  struct alarm alarm;
+  struct readiness readiness;
+  struct kafka_setup kafka;
+  struct engine *engine;
+  struct store *store;
+  struct offset_tracker *tracker; /* which queries are answered */
+  struct delivery *delivery;
+  struct catalogue *catalogue;
+  struct seen *seen; /* NULL: no seen topic is read */
+  struct query_thread *query_thread;
+  struct canary *canary; /* NULL: there are none */
+  struct http *http;
+  struct status status;
+  bool has_started_queries;
+  _Atomic bool is_hurried; /* a stop must no longer wait for Kafka */
+  pthread_mutex_t lock;    /* guards `delivery` for hurry() */
+};
 
 /* All shards must send the parts of a query to the same partition. */
 static const struct kafka_property one_partitioner[] = { { "partitioner", "consistent_random" } };
@@ -138,14 +163,14 @@ static err_t configure_store(const struct config *config, struct service *s)
   return err == ERR_CONFIG ? config_blame(config, "attributes", err) : err;
 }
 
-err_t service_open(const struct config *config, struct service *s)
+static err_t open_parts(const struct config *config, struct service *s)
 {
-  *s = (struct service){ .alarm.fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER };
   s->status.config = config;
+  s->status.readiness = &s->readiness;
   s->status.kafka = &s->kafka;
   s->status.counters = &s->counters;
   s->status.started_ns = clock_now_ns();
-  atomic_store(&s->status.not_ready, "starting");
+  readiness_set_silently(&s->readiness, "starting");
   TRY(alarm_init(&s->alarm));
   TRY(store_open(config->store_path, &s->store));
   TRY(open_engine(config, s));
@@ -166,6 +191,15 @@ err_t service_open(const struct config *config, struct service *s)
   history_init(&s->status.history);
   s->status.searches = query_thread_figures(s->query_thread);
   return http_open(config->http.listen, &config->http.hosts, &s->status, &s->http);
+}
+
+static err_code_t open_all(void *service, const struct config *config)
+{
+  struct service *s = service;
+
+  TRY(open_parts(config, s));
+  log_info("started", "version=%s isa=%s config=%s", SLUICE_VERSION, isa_name(s->status.isa), config->path);
+  return ERR_OK;
 }
 
 /* Return why no client gets through to its brokers if that is known, and the other reason if not. */
@@ -193,7 +227,7 @@ static bool may_start_queries(const struct service *s)
          (max_lag == 0 || catalogue_report_is_near(catalogue_report_of(s->catalogue), max_lag));
 }
 
-/* Return why the daemon is not ready, or NULL. Nothing else decides this; status_not_ready() shows the result. */
+/* Return why the daemon is not ready, or NULL. Nothing else decides this. */
 static const char *why_not_ready(const struct service *s)
 {
   enum catalogue_phase phase = catalogue_phase(s->catalogue);
@@ -222,14 +256,6 @@ static const char *why_not_ready(const struct service *s)
   return NULL;
 }
 
-static void set_not_ready(struct service *s, const char *reason)
-{
-  if (reason != status_not_ready(&s->status))
-    log_info("readiness", "ready=%s%s%s", reason ? "no" : "yes", reason ? " reason=" : "",
-             reason ? log_quote(span_of_str(reason)) : "");
-  atomic_store(&s->status.not_ready, reason);
-}
-
 /* If the certificate of the consumer cannot be used now, the next step tries again. */
 static err_t start_queries(struct service *s)
 {
@@ -240,20 +266,24 @@ static err_t start_queries(struct service *s)
   return query_thread_start(s->query_thread);
 }
 
-err_t service_step(struct service *s)
+/* Start reading queries once the catalogue is served, and update the readiness. */
+static err_code_t step(void *service)
 {
-  TRY(liveness_check_clock(&s->liveness));
+  struct service *s = service;
+
   catalogue_bring_forward(s->catalogue);
   if (!s->has_started_queries && may_start_queries(s))
     TRY(start_queries(s));
-  set_not_ready(s, why_not_ready(s));
+  readiness_set(&s->readiness, why_not_ready(s));
   status_step(&s->status);
   return ERR_OK;
 }
 
-bool service_is_alive(struct service *s)
+static void print_line(void *service, char *text, size_t n)
 {
-  return liveness_is_given(&s->liveness, &s->alarm.pulses);
+  struct service *s = service;
+
+  status_line(&s->status, text, n);
 }
 
 /* Wait until all Kafka clients are closed. They close in parallel. Returns false if some were left behind. */
@@ -268,8 +298,10 @@ static bool wait_for_clients(const struct service *s)
   return kafka_closing_log_left() == 0;
 }
 
-void service_hurry(struct service *s)
+static void hurry(void *service)
 {
+  struct service *s = service;
+
   atomic_store(&s->is_hurried, true);
   pthread_mutex_lock(&s->lock);
   if (s->delivery)
@@ -277,7 +309,7 @@ void service_hurry(struct service *s)
   pthread_mutex_unlock(&s->lock);
 }
 
-/* Limit the wait for deliveries, unless service_hurry() has ended it already. */
+/* Limit the wait for deliveries, unless hurry() has ended it already. */
 static void set_delivery_limit(struct service *s)
 {
   pthread_mutex_lock(&s->lock);
@@ -289,7 +321,7 @@ static void set_delivery_limit(struct service *s)
 static void close_delivery(struct service *s)
 {
   if (s->delivery)
-    delivery_drain(s->delivery); /* while service_hurry() can still end the wait */
+    delivery_drain(s->delivery); /* while hurry() can still end the wait */
   pthread_mutex_lock(&s->lock);
   struct delivery *d = s->delivery;
   s->delivery = NULL;
@@ -316,9 +348,12 @@ static bool close_kafka(struct service *s)
   return wait_for_clients(s);
 }
 
-bool service_close(struct service *s)
+/* Answer the accepted queries, commit their offsets, and close all parts. */
+static bool close_all(void *service)
 {
-  atomic_store(&s->status.not_ready, "stopping");
+  struct service *s = service;
+
+  readiness_set_silently(&s->readiness, "stopping");
   kafka_closing_together();
   set_delivery_limit(s);
   if (s->catalogue)
@@ -349,3 +384,18 @@ bool service_close(struct service *s)
     alarm_fini(&s->alarm);
   return has_left_nobody() && is_closed;
 }
+
+/* Zeros, which close_all() accepts, but for what a part has otherwise before it is opened. */
+static struct service only = { .alarm.fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER };
+
+const struct role service_role = {
+  .service = &only,
+  .alarm = &only.alarm,
+  .readiness = &only.readiness,
+  .stop_note = "answering the accepted queries",
+  .open = open_all,
+  .step = step,
+  .print_line = print_line,
+  .close = close_all,
+  .hurry = hurry,
+};

@@ -2,6 +2,7 @@
 /* Block signals and read them from a signalfd. */
 #include "daemon/signals.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -34,9 +35,12 @@ int signals_open(void)
   return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
-int signals_next(int fd)
+int signals_next(int fd, int timeout_ms)
 {
   struct signalfd_siginfo signal;
+  struct pollfd p = { .fd = fd, .events = POLLIN };
 
+  if (poll(&p, 1, timeout_ms) <= 0)
+    return 0;
   return read(fd, &signal, sizeof signal) == (ssize_t)sizeof signal ? (int)signal.ssi_signo : 0;
 }

@@ -7,7 +7,7 @@
  * write fails instead. Returns a descriptor that is readable when one of the first three is pending; -1 on error. */
 int signals_open(void);
 
-/* Return the next signal; 0: none could be read. Blocks: until a signal comes. */
-int signals_next(int fd);
+/* Return the next signal; 0: none came within timeout_ms. */
+int signals_next(int fd, int timeout_ms);
 
 #endif

@@ -161,7 +161,7 @@ static enum MHD_Result respond_trial(struct http *h, struct MHD_Connection *conn
 static enum MHD_Result respond_other(const struct http *h, struct MHD_Connection *connection, const char *url)
 {
   const struct other_pages *pages = h->status->other;
-  const char *not_ready = status_not_ready(h->status);
+  const char *not_ready = readiness_reason(h->status->readiness);
 
   if (strcmp(url, "/") == 0)
     return respond_made(connection, "text/html; charset=utf-8", pages->page(pages->context, not_ready));
@@ -182,7 +182,7 @@ static enum MHD_Result respond_page(struct http *h, struct MHD_Connection *conne
   if (strcmp(url, "/") == 0)
     return respond_made(connection, "text/html; charset=utf-8", page_html(h->status, may_see_data(h, connection)));
   if (strcmp(url, "/readyz") == 0)
-    return respond_ready(connection, status_not_ready(h->status));
+    return respond_ready(connection, readiness_reason(h->status->readiness));
   if (strcmp(url, "/status") == 0)
     return respond_made(connection, "application/json", status_json(h->status, may_see_data(h, connection)));
   if (strcmp(url, "/metrics") == 0)

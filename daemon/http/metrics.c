@@ -96,7 +96,7 @@ static void print_metrics(struct status *s, FILE *out)
   engine_epoch_get(s->engine, &epoch, NULL, 0);
   print_counters(out, s->counters);
   metric_print_gauge(out, "sluice_ready", "1 if the catalogue has caught up and queries are read, otherwise 0",
-                     status_not_ready(s) == NULL);
+                     readiness_reason(s->readiness) == NULL);
   metric_print_gauge(out, "sluice_dead_letters_waiting", "Dead letters that wait for delivery",
                      counters_get(&s->counters->dead_letters_waiting));
   metric_print_gauge(out, "sluice_items", "Items in the published epoch", epoch.n_items);

@@ -46,7 +46,7 @@ void status_step(struct status *s)
 void status_line(struct status *s, char *text, size_t n)
 {
   struct engine_epoch epoch;
-  const char *not_ready = status_not_ready(s);
+  const char *not_ready = readiness_reason(s->readiness);
 
   engine_epoch_get(s->engine, &epoch, NULL, 0);
   snprintf(text, n, "%s%s; %" PRIu64 " items, epoch %" PRIu64 ", %" PRIu64 " queries answered",

@@ -9,13 +9,14 @@
 #include "daemon/http/history.h"
 #include "daemon/http/other_pages.h"
 #include "daemon/queries/trial.h"
+#include "daemon/readiness.h"
 #include "daemon/seen/seen.h"
 #include "daemon/search_figures.h"
 
 struct status {
   const struct config *config;
   const struct other_pages *other; /* of a role without catalogue, which has nothing here but config, kafka, counters
-                                    * and not_ready besides; else NULL */
+                                    * and readiness besides; else NULL */
   const struct kafka_setup *kafka;
   struct engine *engine;
   struct catalogue *catalogue;
@@ -28,18 +29,11 @@ struct status {
   struct counters_windows windows;
   struct history history; /* of the last minutes */
   struct store *store;
-  uint64_t epoch;                  /* the newest that main has seen */
-  _Atomic int64_t epoch_since_ns;  /* when main saw it first */
-  int64_t windows_due_ns;          /* when status_step() starts new windows; used by main only */
-  _Atomic(const char *) not_ready; /* see status_not_ready(); service_step() sets it */
+  uint64_t epoch;                 /* the newest that main has seen */
+  _Atomic int64_t epoch_since_ns; /* when main saw it first */
+  int64_t windows_due_ns;         /* when status_step() starts new windows; used by main only */
+  const struct readiness *readiness;
 };
-
-/* Return why the daemon is not ready, as static text that can follow "not ready: "; NULL: it is ready. /readyz,
- * /status, /metrics and the service manager all use this. */
-static inline const char *status_not_ready(const struct status *s)
-{
-  return atomic_load(&s->not_ready);
-}
 
 /* Return how long ago the epoch was published, accurate to the interval of status_step(). */
 int64_t status_epoch_age_ns(const struct status *s);

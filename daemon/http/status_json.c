@@ -149,7 +149,7 @@ static json_t *complaints_json(void)
 
 static void put_readiness(const struct status *s, json_t *root)
 {
-  const char *not_ready = status_not_ready(s);
+  const char *not_ready = readiness_reason(s->readiness);
 
   json_put_bool(root, "ready", not_ready == NULL);
   json_put_text(root, "not_ready", not_ready);

@@ -7,20 +7,39 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/http/http.h"
+#include "daemon/merge/merge_pages.h"
+#include "daemon/merge/merge_thread.h"
 #include "ingest/kafka/kafka_closing.h"
 #include "ingest/kafka/kafka_trouble.h"
 
 enum { CLIENTS_TIMEOUT_S = 5, WINDOW_S = 60 };
 
-err_t merge_service_open(const struct config *config, struct merge_service *s)
+struct merge_service {
+  struct counters counters;
+  struct merge_figures figures;
+  struct merge_windows windows;
+  int64_t windows_due_ns; /* when they are turned */
+  struct alarm alarm;
+  struct readiness readiness;
+  struct kafka_setup kafka;
+  struct shards_heard *heard;
+  struct merge_thread *thread;
+  struct merge_view view;
+  struct other_pages pages;
+  struct status status; /* of the HTTP endpoint */
+  struct http *http;
+};
+
+static err_t open_parts(const struct config *config, struct merge_service *s)
 {
-  *s = (struct merge_service){ .alarm.fd = -1 };
   s->status.config = config;
+  s->status.readiness = &s->readiness;
   s->status.kafka = &s->kafka;
   s->status.counters = &s->counters;
   s->status.started_ns = clock_now_ns();
   s->status.other = &s->pages;
-  atomic_store(&s->status.not_ready, "starting");
+  readiness_set_silently(&s->readiness, "starting");
   TRY(alarm_init(&s->alarm));
   TRY(kafka_setup_open(config, &s->kafka));
   TRY(shards_heard_open(&s->heard));
@@ -39,6 +58,13 @@ err_t merge_service_open(const struct config *config, struct merge_service *s)
   return http_open(config->http.listen, &config->http.hosts, &s->status, &s->http);
 }
 
+static err_code_t open_all(void *service, const struct config *config)
+{
+  TRY(open_parts(config, service));
+  log_info("started", "version=%s role=merge config=%s", SLUICE_VERSION, config->path);
+  return ERR_OK;
+}
+
 /* The windows begin with zeros, so the first ones are those since the start. */
 static void turn_windows(struct merge_service *s)
 {
@@ -53,30 +79,31 @@ static void turn_windows(struct merge_service *s)
   s->windows_due_ns = clock_now_ns() + WINDOW_S * CLOCK_NS_PER_S;
 }
 
-void merge_service_step(struct merge_service *s)
+static err_code_t step(void *service)
 {
+  struct merge_service *s = service;
   const char *reason = merge_thread_not_ready(s->thread);
   const char *trouble = reason ? kafka_trouble_newest() : NULL;
 
   turn_windows(s);
-  reason = trouble ? trouble : reason;
-  if (reason != status_not_ready(&s->status))
-    log_info("readiness", "ready=%s%s%s", reason ? "no" : "yes", reason ? " reason=" : "",
-             reason ? log_quote(span_of_str(reason)) : "");
-  atomic_store(&s->status.not_ready, reason);
+  readiness_set(&s->readiness, trouble ? trouble : reason);
+  return ERR_OK;
 }
 
-void merge_service_line(const struct merge_service *s, char *text, size_t n)
+static void print_line(void *service, char *text, size_t n)
 {
-  const char *not_ready = status_not_ready(&s->status);
+  struct merge_service *s = service;
+  const char *not_ready = readiness_reason(&s->readiness);
 
   snprintf(text, n, "%s%s; merge: %" PRIu64 " queries open, %" PRIu64 " answered", not_ready ? "not ready: " : "ready",
            not_ready ? not_ready : "", atomic_load(&s->figures.open_queries), counters_get(&s->counters.answers));
 }
 
-bool merge_service_close(struct merge_service *s)
+static bool close_all(void *service)
 {
-  atomic_store(&s->status.not_ready, "stopping");
+  struct merge_service *s = service;
+
+  readiness_set_silently(&s->readiness, "stopping");
   kafka_closing_together();
   http_close(&s->http);
   merge_thread_close(&s->thread);
@@ -88,3 +115,16 @@ bool merge_service_close(struct merge_service *s)
     alarm_fini(&s->alarm);
   return is_closed;
 }
+
+static struct merge_service only = { .alarm.fd = -1 };
+
+const struct role merge_role = {
+  .service = &only,
+  .alarm = &only.alarm,
+  .readiness = &only.readiness,
+  .stop_note = "queries that wait for parts are left to other merges",
+  .open = open_all,
+  .step = step,
+  .print_line = print_line,
+  .close = close_all,
+};

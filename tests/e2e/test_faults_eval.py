@@ -6,6 +6,7 @@
 start timeout.
 """
 
+import signal
 import socket
 import subprocess
 import tempfile
@@ -60,25 +61,42 @@ class Models(unittest.TestCase):
             self.assert_refused({prefix + name: tensor for name, tensor in tensors.items()}, metadata,
                                 f'take the prefix "{prefix}" off', "docs/models.md")
 
-    def test_the_service_manager_is_told_before_the_models_are_loaded(self):
+    def start_with_a_slow_model(self):
+        """Start the daemon, and return the service manager's socket after the first notice."""
         safetensors_io.write(self.model, {"W": self.rng.standard_normal((LARGE, LARGE)).astype(np.float32)},
                              {"sluice.similarity": "bilinear"})
+        manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(manager.close)
+        manager.bind(str(self.folder / "notify"))
+        manager.settimeout(60 * harness.SLOWNESS)
+        self.daemon.environment = {"NOTIFY_SOCKET": str(self.folder / "notify")}
+        self.daemon.start()
+        self.addCleanup(lambda: self.daemon.is_running() and self.daemon.kill())
+        first = manager.recv(4096).decode()
+        self.assertIn("EXTEND_TIMEOUT_USEC=", first)
+        self.assertIn("opening models", first)
+        return manager
+
+    def wait_for_notice(self, manager, text):
+        for _ in range(1000):
+            if text in manager.recv(4096).decode():
+                return
+        self.fail(f"the service manager was never told {text}")
+
+    def test_the_service_manager_is_told_before_the_models_are_loaded(self):
+        manager = self.start_with_a_slow_model()
         self.assertEqual(self.check()[0], 0)
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-            manager.bind(str(self.folder / "notify"))
-            manager.settimeout(60 * harness.SLOWNESS)
-            self.daemon.environment = {"NOTIFY_SOCKET": str(self.folder / "notify")}
-            self.daemon.start()
-            self.addCleanup(lambda: self.daemon.is_running() and self.daemon.kill())
-            first = manager.recv(4096).decode()
-            self.assertIn("EXTEND_TIMEOUT_USEC=", first)
-            self.assertIn("opening models", first)
-            for _ in range(1000):
-                if "READY=1" in manager.recv(4096).decode():
-                    break
-            else:
-                self.fail("the daemon never became ready")
-            self.daemon.stop()
+        self.wait_for_notice(manager, "READY=1")
+        self.daemon.stop()
+
+    def test_a_signal_stops_the_daemon_before_its_models_are_loaded(self):
+        manager = self.start_with_a_slow_model()
+        self.daemon.process.send_signal(signal.SIGHUP)
+        self.daemon.process.send_signal(signal.SIGTERM)
+        self.wait_for_notice(manager, "STOPPING=1")
+        self.assertNotIn("event=started", self.daemon.log())
+        self.assertEqual(self.daemon.wait_exit(60), 0)
+        self.assertIn("event=stopped", self.daemon.log())
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@
 
 enum { ANSWER_BYTES = 4096, SLOW_CLIENTS = 500, PROBES = 40, WAIT_MS = 20000 };
 
-static struct status status; /* zeros suffice for the pages that need no engine */
+static struct readiness readiness;
+static struct status status = { .readiness = &readiness }; /* zeros suffice for the pages that need no engine */
 static struct http *http;
 static int port;
 
@@ -100,11 +101,11 @@ static void readiness_has_a_reason(void **state)
   char answer[ANSWER_BYTES];
 
   (void)state;
-  atomic_store(&status.not_ready, "waiting for the query partitions");
+  readiness_set_silently(&readiness, "waiting for the query partitions");
   ask("GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", answer);
   assert_memory_equal(answer, "HTTP/1.1 503 ", 13);
   assert_non_null(strstr(answer, "\r\n\r\nnot ready: waiting for the query partitions\n"));
-  atomic_store(&status.not_ready, NULL);
+  readiness_set_silently(&readiness, NULL);
   ask("GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", answer);
   assert_memory_equal(answer, "HTTP/1.1 200 ", 13);
   assert_non_null(strstr(answer, "\r\n\r\nready\n"));
