@@ -2,6 +2,10 @@
 /* Starting a thread for one call, and keeping its failure, whose message belongs to that thread. */
 #include "base/errand.h"
 
+#include "base/clock.h"
+
+enum { DROP_STEP_MS = 5 };
+
 static _Atomic size_t n_left;
 
 static void drop(struct errand *e)
@@ -47,6 +51,15 @@ void errand_leave(struct errand *errand, void (*drop_context)(void *context))
   pthread_detach(errand->thread);
   if (atomic_exchange(&errand->is_met, true))
     drop(errand);
+}
+
+void errand_drop(struct errand *errand, int64_t limit_ms, void (*drop_context)(void *context))
+{
+  int64_t until_ns = clock_now_ns() + limit_ms * CLOCK_NS_PER_MS;
+
+  while (!errand_is_over(errand) && clock_now_ns() < until_ns)
+    clock_sleep_ns(DROP_STEP_MS * CLOCK_NS_PER_MS);
+  errand_leave(errand, drop_context);
 }
 
 size_t errand_n_left(void)

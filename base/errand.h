@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "base/progress.h"
@@ -35,6 +36,9 @@ void errand_join(struct errand *errand);
 /* Do not wait for the body, because the process is about to end. drop(context) is called once the body has returned. It
  * may free the errand. Call this instead of errand_join(). Does not block. */
 void errand_leave(struct errand *errand, void (*drop)(void *context));
+
+/* Wait for the body, but not longer than limit_ms, then leave it behind. Its end is dropped in any case. */
+void errand_drop(struct errand *errand, int64_t limit_ms, void (*drop)(void *context));
 
 /* Return how many errands were left behind and run on. If there are any, the process must not run exit handlers,
  * because their threads still use the libraries. Thread: any. */

@@ -12,7 +12,7 @@
 #include "daemon/models/model_entries.h"
 #include "daemon/models/model_fetch.h"
 
-/* A stop waits so long for a file that is being verified, and for the reading of the topic until that ends. */
+/* A stop waits so long for a file that is being verified, and until the end for the reading of the topic. */
 enum { DROP_WAIT_MS = 1000, DROP_STEP_MS = 5 };
 
 /* The first pause before another attempt, and how often it is doubled. */
@@ -20,7 +20,6 @@ enum { PAUSE_MS = 2000, PAUSE_DOUBLINGS_MAX = 3 };
 
 struct model_fetch_errand {
   struct model_fetch fetch;
-  _Atomic bool is_done;
   struct errand errand;
 };
 
@@ -81,9 +80,7 @@ static err_code_t run(void *context)
   struct model_fetch_errand *e = context;
 
   progress_listener_set((struct progress_listener){ 0 }); /* the catalogue thread shows by itself that it goes on */
-  err_code_t err = model_fetch_run(&e->fetch);
-  atomic_store(&e->is_done, true);
-  return err;
+  return model_fetch_run(&e->fetch);
 }
 
 static err_t begin(struct model_fetching *f, const struct model_entry *entry)
@@ -153,7 +150,7 @@ void model_fetching_step(struct model_fetching *f)
   if (!e)
     return;
   f->entry->n_fetched = atomic_load(&e->fetch.n_fetched);
-  if (!atomic_load(&e->is_done))
+  if (!errand_is_over(&e->errand))
     return;
   errand_join(&e->errand);
   note_end(f->entry, &e->fetch, err_give_back(&e->errand.failure));
@@ -169,20 +166,14 @@ static void close_errand(void *errand)
   mem_free(&e);
 }
 
-/* Clients of Kafka must not outlive the setup that they use. */
-static bool must_wait(const struct model_fetch_errand *e, int64_t until_ns)
-{
-  return !atomic_load(&e->is_done) && (atomic_load(&e->fetch.uses_kafka) || clock_now_ns() < until_ns);
-}
-
+/* Clients of Kafka must not outlive the setup that they use. Once it is cancelled, the fetch opens none. */
 void model_fetching_drop(struct model_fetching *f)
 {
-  int64_t until_ns = clock_now_ns() + DROP_WAIT_MS * CLOCK_NS_PER_MS;
-
+  if (!f->errand)
+    return;
   model_fetching_cancel(f);
-  while (f->errand && must_wait(f->errand, until_ns))
+  while (atomic_load(&f->errand->fetch.uses_kafka))
     clock_sleep_ns(DROP_STEP_MS * CLOCK_NS_PER_MS);
-  if (f->errand)
-    errand_leave(&f->errand->errand, close_errand);
+  errand_drop(&f->errand->errand, DROP_WAIT_MS, close_errand);
   f->errand = NULL;
 }

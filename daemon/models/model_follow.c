@@ -62,7 +62,7 @@ static err_t change_file(struct model_work *w, struct model_entry *entry, const 
   }
   if (has_file(entry, asked) && model_follow_has_root(w, entry))
     return ERR_OK;
-  if (w->loading.is_under_way && w->loading_entry == entry)
+  if (model_loading_is_of(&w->loading, entry))
     return ERR_OK; /* looked at again when loading has ended */
   if (model_fetching_is_of(&w->fetching, entry)) {
     model_fetching_cancel(&w->fetching);

@@ -70,9 +70,7 @@ static err_t leave(struct model_work *w, size_t i)
 
 static bool must_stay(const struct model_work *w, const struct model_entry *entry)
 {
-  bool is_loading = w->loading.is_under_way && w->loading_entry == entry;
-
-  return model_is_asked_for(w, entry) || is_loading ||
+  return model_is_asked_for(w, entry) || model_loading_is_of(&w->loading, entry) ||
          (entry->is_in_engine && w->current[entry->space] == entry->generation);
 }
 

@@ -3,19 +3,16 @@
  * behind. */
 #include "daemon/models/model_loading.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 
 #include "base/background.h"
-#include "base/clock.h"
 #include "base/errand.h"
 #include "base/mem.h"
 
 /* How long a stop waits for a model that is being loaded. */
-enum { DROP_WAIT_MS = 1000, DROP_STEP_MS = 5 };
+enum { DROP_WAIT_MS = 1000 };
 
 struct model_load {
-  _Atomic bool is_done;
   bool has_thread;
   bool is_behind_searches;
   struct engine_space space; /* its texts are in the fields below */
@@ -26,8 +23,9 @@ struct model_load {
   struct errand errand;
 };
 
-static err_t load(struct model_load *l)
+static err_code_t load(void *context)
 {
+  struct model_load *l = context;
   AUTO(engine_model_close) struct engine_model *model = NULL;
 
   err_code_t err = engine_load_model(&l->space, &model);
@@ -43,15 +41,6 @@ static err_t load(struct model_load *l)
   return ERR_OK;
 }
 
-static err_code_t run(void *context)
-{
-  struct model_load *l = context;
-  err_code_t err = load(l);
-
-  atomic_store(&l->is_done, true);
-  return err;
-}
-
 /* The catalogue thread shows by itself that it makes progress, and this thread may outlive it. Searches come first: to
  * decompose a large model takes minutes. */
 static err_code_t run_apart(void *context)
@@ -61,7 +50,7 @@ static err_code_t run_apart(void *context)
   if (l->is_behind_searches)
     background_lower_priority();
   progress_listener_set((struct progress_listener){ 0 });
-  return run(context);
+  return load(context);
 }
 
 static err_t make_load(const struct engine_space *space, const char *path, const char *digest, struct model_load **out)
@@ -87,16 +76,22 @@ static void close_load(void *load)
   mem_free(&l);
 }
 
-err_t model_loading_begin(struct model_loading *l, const struct engine_space *space, const char *path,
-                          const char *digest, bool are_there_searches)
+err_t model_loading_begin(struct model_loading *l, const struct engine_space *space, struct model_entry *entry,
+                          bool are_there_searches)
 {
-  TRY(make_load(space, path, digest, &l->load));
+  TRY(make_load(space, entry->path, entry->digest, &l->load));
+  l->entry = entry;
   l->load->is_behind_searches = are_there_searches;
   l->is_under_way = true;
   l->load->has_thread = errand_begin(run_apart, l->load, &l->load->errand);
   if (!l->load->has_thread)
-    err_keep(run(l->load), &l->load->errand.failure);
+    err_keep(load(l->load), &l->load->errand.failure);
   return ERR_OK;
+}
+
+bool model_loading_is_of(const struct model_loading *l, const struct model_entry *entry)
+{
+  return l->is_under_way && l->entry == entry;
 }
 
 static struct model_load *take(struct model_loading *l)
@@ -109,7 +104,7 @@ static struct model_load *take(struct model_loading *l)
 
 err_t model_loading_end(struct model_loading *l, bool *is_done, struct engine_model **out)
 {
-  *is_done = atomic_load(&l->load->is_done);
+  *is_done = !l->load->has_thread || errand_is_over(&l->load->errand);
   if (!*is_done)
     return ERR_OK;
   struct model_load *load = take(l);
@@ -126,15 +121,11 @@ err_t model_loading_end(struct model_loading *l, bool *is_done, struct engine_mo
 
 void model_loading_drop(struct model_loading *l)
 {
-  int64_t until_ns = clock_now_ns() + DROP_WAIT_MS * CLOCK_NS_PER_MS;
-
   if (!l->is_under_way)
     return;
   struct model_load *load = take(l);
-  while (!atomic_load(&load->is_done) && clock_now_ns() < until_ns)
-    clock_sleep_ns(DROP_STEP_MS * CLOCK_NS_PER_MS);
   if (!load->has_thread)
     close_load(load);
   else
-    errand_leave(&load->errand, close_load);
+    errand_drop(&load->errand, DROP_WAIT_MS, close_load);
 }

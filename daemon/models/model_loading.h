@@ -6,7 +6,7 @@
 #ifndef DAEMON_MODELS_MODEL_LOADING_H
 #define DAEMON_MODELS_MODEL_LOADING_H
 
-#include "base/model_change.h"
+#include "daemon/models/model_entry.h"
 #include "engine/engine_spaces.h"
 
 struct model_load;
@@ -14,20 +14,23 @@ struct model_load;
 /* All zeros: none is under way. */
 struct model_loading {
   bool is_under_way;
-  struct model_load *load; /* owned; NULL: none is under way */
+  struct model_load *load;   /* owned; NULL: none is under way */
+  struct model_entry *entry; /* whose file is being loaded */
 };
 
-/* Begin to load a file. Without a thread, the file is loaded before this returns.
+/* Begin to load the file of an entry, whose path and digest are copied. Without a thread, the file is loaded before
+ * this returns.
  *
- * space   its name is copied; its path is not used
- * path    at most MODEL_PATH_MAX bytes
- * digest  MODEL_DIGEST_CHARS hex digits
+ * space  its name is copied; its path is not used
  * are_there_searches  they come first: the thread has a low priority
  *
  * Returns ERR_MEMORY: then nothing has begun.
  */
-err_t model_loading_begin(struct model_loading *l, const struct engine_space *space, const char *path,
-                          const char *digest, bool are_there_searches);
+err_t model_loading_begin(struct model_loading *l, const struct engine_space *space, struct model_entry *entry,
+                          bool are_there_searches);
+
+/* Is the file of this entry being loaded? */
+bool model_loading_is_of(const struct model_loading *l, const struct model_entry *entry);
 
 /* Take the model, if loading has ended. Otherwise *is_done is false.
  *

@@ -151,8 +151,7 @@ static err_t load(struct model_work *w, struct model_entry *entry, bool are_ther
   };
 
   TRY(verify_root(w, entry));
-  TRY(model_loading_begin(&w->loading, &space, entry->path, entry->digest, are_there_searches));
-  w->loading_entry = entry;
+  TRY(model_loading_begin(&w->loading, &space, entry, are_there_searches));
   model_entry_enter(entry, MODEL_LOADING);
   return ERR_OK;
 }
@@ -223,10 +222,10 @@ static err_t end_loading(struct model_work *w)
 
   if (!w->loading.is_under_way)
     return ERR_OK;
+  struct model_entry *entry = w->loading.entry;
   err_code_t err = model_loading_end(&w->loading, &is_done, &model);
   if (!is_done)
     return ERR_OK;
-  struct model_entry *entry = w->loading_entry;
   if (!is_still_asked_for(w, entry)) {
     engine_model_close(&model);
     model_entry_enter(entry, MODEL_WAITING); /* for another model, or to leave */

@@ -27,11 +27,10 @@ struct model_work {
   struct model_fetching fetching; /* see model_work_fetch_from() */
   bool must_sweep;                /* there may be model files that nobody needs */
   struct model_loading loading;
-  struct model_entry *loading_entry; /* whose file is being loaded */
-  uint32_t *current;                 /* [config->n_spaces] the generation that answers */
-  size_t fill_items, remove_items;   /* of the next step of a fill, and of deletes */
-  int64_t remove_due_ns;             /* no deletes from the store before this: its disk was full */
-  struct background *background;     /* of the thread: fills, indexes and removals can wait; NULL: they do not */
+  uint32_t *current;               /* [config->n_spaces] the generation that answers */
+  size_t fill_items, remove_items; /* of the next step of a fill, and of deletes */
+  int64_t remove_due_ns;           /* no deletes from the store before this: its disk was full */
+  struct background *background;   /* of the thread: fills, indexes and removals can wait; NULL: they do not */
   struct region region;
 };
 

@@ -105,7 +105,7 @@ static void an_errand_that_has_ended_is_dropped_when_it_is_left(void **state)
 
   (void)state;
   assert_true(errand_begin(end_at_once, &is_dropped, &errand));
-  while (!atomic_load(&errand.is_met))
+  while (!errand_is_over(&errand))
     ;
   errand_leave(&errand, note_drop);
   assert_true(atomic_load(&is_dropped));
