@@ -7,17 +7,10 @@
 #include <xxhash.h>
 
 #include "base/regular_file.h"
+#include "daemon/config/config_kafka.h"
 #include "ingest/kafka/kafka_renewal.h"
 
-enum { N_SECTIONS = 5, FILE_BYTES_MAX = 16 << 20 };
-
-static const struct kafka_properties *section_of(const struct config *c, int i)
-{
-  const struct kafka_properties *sections[N_SECTIONS] = { &c->kafka, &c->catalogue.kafka, &c->query.kafka,
-                                                          &c->query.answer_kafka, &c->seen.kafka };
-
-  return sections[i];
-}
+enum { FILE_BYTES_MAX = 16 << 20 };
 
 static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
 {
@@ -56,9 +49,10 @@ uint64_t certificates_digest(const struct config *c)
 {
   uint64_t hash = 0;
 
-  for (int s = 0; s < N_SECTIONS; s++) {
-    for (size_t i = 0; i < section_of(c, s)->n; i++) {
-      const struct kafka_property *p = &section_of(c, s)->items[i];
+  for (size_t s = 0; s < CONFIG_KAFKA_SECTIONS; s++) {
+    const struct kafka_properties *section = config_kafka_properties(c, s);
+    for (size_t i = 0; i < section->n; i++) {
+      const struct kafka_property *p = &section->items[i];
       if (!kafka_renewal_is_about(p->name))
         continue;
       hash = hash_bytes(hash, p->name, strlen(p->name) + 1);
@@ -73,8 +67,8 @@ uint64_t certificates_digest(const struct config *c)
 void certificates_renew(const struct config *running, const struct config *newer)
 {
   kafka_renewal_lock();
-  for (int s = 0; s < N_SECTIONS; s++)
-    kafka_renewal_swap(section_of(running, s), section_of(newer, s));
+  for (size_t s = 0; s < CONFIG_KAFKA_SECTIONS; s++)
+    kafka_renewal_swap(config_kafka_properties(running, s), config_kafka_properties(newer, s));
   kafka_renewal_unlock();
   kafka_renewal_begin();
 }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
+#include "daemon/config/config_kafka.h"
 #include "daemon/engine_setup.h"
 
 struct check {
@@ -76,22 +77,14 @@ static err_t check_store(struct check *c)
 err_t check_clients(const struct config *config, struct problems *problems)
 {
   struct check c = { config, problems };
-  const struct {
-    const char *setting;
-    const struct kafka_properties *own;
-    bool is_consumer;
-  } clients[] = {
-    { "catalogue.kafka", &config->catalogue.kafka, true },
-    { "query.kafka", &config->query.kafka, true },
-    { "query.answer_kafka", &config->query.answer_kafka, false },
-    { "seen.kafka", &config->seen.kafka, true },
-  };
 
-  for (size_t i = 0; i < sizeof clients / sizeof clients[0]; i++) {
-    struct kafka_layers layers = { .layer = { config->kafka, *clients[i].own }, .n = 2 };
-    err_code_t err = kafka_client_check(clients[i].is_consumer, &layers);
+  for (size_t i = CONFIG_KAFKA_CLIENTS; i < CONFIG_KAFKA_SECTIONS; i++) {
+    const struct config_kafka_section *section = &config_kafka_sections[i];
+    const struct kafka_properties *own = config_kafka_properties(config, i);
+    struct kafka_layers layers = { .layer = { config->kafka, *own }, .n = 2 };
+    err_code_t err = kafka_client_check(section->is_consumer, &layers);
     if (err != ERR_OK)
-      TRY(note(&c, config_blame(config, clients[i].own->n ? clients[i].setting : "kafka", err)));
+      TRY(note(&c, config_blame(config, own->n ? section->path : "kafka", err)));
   }
   return ERR_OK;
 }

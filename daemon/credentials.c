@@ -4,17 +4,15 @@
 
 #include <string.h>
 
+#include "daemon/config/config_kafka.h"
 #include "ingest/kafka/kafka_credentials.h"
 
-enum { N_ROLES = 4 };
+/* The kinds of clients. */
+enum { N_ROLES = CONFIG_KAFKA_SECTIONS - CONFIG_KAFKA_CLIENTS };
 
-/* Return a client's own properties: of the catalogue, the queries, the answers, the seen topic. */
 static const struct kafka_properties *own_of(const struct config *c, int role)
 {
-  const struct kafka_properties *own[N_ROLES] = { &c->catalogue.kafka, &c->query.kafka, &c->query.answer_kafka,
-                                                  &c->seen.kafka };
-
-  return own[role];
+  return config_kafka_properties(c, CONFIG_KAFKA_CLIENTS + (size_t)role);
 }
 
 static void read_properties(const struct kafka_properties *properties, struct kafka_credentials *out)

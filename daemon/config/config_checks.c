@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "daemon/config/config_fields.h"
+#include "daemon/config/config_kafka.h"
 #include "daemon/config/config_settings.h"
 
 static int line_of(const struct config *c, const char *path)
@@ -37,54 +38,35 @@ static bool has_bootstrap(const struct kafka_properties *properties)
 
 static err_t verify_broker(const struct config *c)
 {
-  const struct {
-    const char *path;
-    const struct kafka_properties *properties;
-  } maps[] = {
-    { "kafka", &c->kafka },
-    { "catalogue.kafka", &c->catalogue.kafka },
-    { "query.kafka", &c->query.kafka },
-    { "query.answer_kafka", &c->query.answer_kafka },
-    { "seen.kafka", &c->seen.kafka },
-  };
-
   if (!c->embedded_broker.is_enabled && !has_bootstrap(&c->kafka))
     FAIL(ERR_CONFIG, "%s:%d: kafka has no bootstrap.servers: give a broker's address, or set %s", c->path,
          line_of(c, "kafka"), "embedded_broker.enabled to try Sluice without Kafka");
-  for (size_t i = 0; c->embedded_broker.is_enabled && i < sizeof maps / sizeof maps[0]; i++) {
-    if (has_bootstrap(maps[i].properties))
+  for (size_t i = 0; c->embedded_broker.is_enabled && i < CONFIG_KAFKA_SECTIONS; i++) {
+    const char *path = config_kafka_sections[i].path;
+    if (has_bootstrap(config_kafka_properties(c, i)))
       FAIL(ERR_CONFIG, "%s:%d: %s has bootstrap.servers although embedded_broker.enabled is true: choose one", c->path,
-           line_of(c, maps[i].path), maps[i].path);
+           line_of(c, path), path);
   }
   return ERR_OK;
 }
 
 /* If two roles shared a topic, the daemon could read its own output as input. */
+static err_t verify_pair(const struct config *c, size_t i, size_t j)
+{
+  const char *path = config_kafka_topics[i].path, *other = config_kafka_topics[j].path;
+  const char *topic = config_kafka_topic_name(c, i);
+
+  if (*topic && strcmp(topic, config_kafka_topic_name(c, j)) == 0)
+    FAIL(ERR_CONFIG, "%s:%d: %s and %s are the same topic, %s: each needs its own", c->path, later_line(c, path, other),
+         path, other, topic);
+  return ERR_OK;
+}
+
 static err_t verify_topics(const struct config *c)
 {
-  const struct {
-    const char *path;
-    const char *topic;
-  } roles[] = {
-    { "catalogue.topic", c->catalogue.topic },
-    { "catalogue.dead_letter_topic", c->catalogue.dead_letter_topic },
-    { "query.topic", c->query.topic },
-    { "query.answer_topic", c->query.answer_topic },
-    { "query.partials_topic", c->query.partials_topic },
-    { "seen.topic", c->seen.topic },
-    { "models.topic", c->models.topic },
-    { "models.files_topic", c->models.files_topic },
-    { "models.shadow_topic", c->models.shadow_topic },
-  };
-  size_t n_roles = sizeof roles / sizeof roles[0];
-
-  for (size_t i = 0; i < n_roles; i++) {
-    for (size_t j = i + 1; j < n_roles; j++) {
-      if (!*roles[i].topic || strcmp(roles[i].topic, roles[j].topic) != 0)
-        continue;
-      FAIL(ERR_CONFIG, "%s:%d: %s and %s are the same topic, %s: each needs its own", c->path,
-           later_line(c, roles[i].path, roles[j].path), roles[i].path, roles[j].path, roles[i].topic);
-    }
+  for (size_t i = 0; i < CONFIG_KAFKA_TOPICS; i++) {
+    for (size_t j = i + 1; j < CONFIG_KAFKA_TOPICS; j++)
+      TRY(verify_pair(c, i, j));
   }
   return ERR_OK;
 }

@@ -6,11 +6,10 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "daemon/config/config_kafka.h"
 #include "daemon/http/metric_print.h"
 #include "ingest/kafka/certificate.h"
 #include "ingest/kafka/kafka_renewal.h"
-
-enum { N_SECTIONS = 5 };
 
 static const struct property {
   const char *name;
@@ -29,11 +28,8 @@ static struct {
   pthread_mutex_t mutex;
   bool is_read;
   uint64_t version; /* of the renewal that they were read at */
-  int64_t expiry[N_SECTIONS][N_PROPERTIES];
+  int64_t expiry[CONFIG_KAFKA_SECTIONS][N_PROPERTIES];
 } known = { .mutex = PTHREAD_MUTEX_INITIALIZER };
-
-static const char *const names[N_SECTIONS] = { "kafka", "catalogue.kafka", "query.kafka", "query.answer_kafka",
-                                               "seen.kafka" };
 
 static int64_t read_expiry(const struct property *property, const char *value)
 {
@@ -55,13 +51,10 @@ static void read_section(const struct kafka_properties *section, int64_t *expiry
 /* The lock keeps a reload from replacing the values meanwhile. */
 static void read_all(const struct config *c)
 {
-  const struct kafka_properties *sections[N_SECTIONS] = { &c->kafka, &c->catalogue.kafka, &c->query.kafka,
-                                                          &c->query.answer_kafka, &c->seen.kafka };
-
   kafka_renewal_lock();
   known.version = kafka_renewal_version();
-  for (size_t s = 0; s < N_SECTIONS; s++)
-    read_section(sections[s], known.expiry[s]);
+  for (size_t s = 0; s < CONFIG_KAFKA_SECTIONS; s++)
+    read_section(config_kafka_properties(c, s), known.expiry[s]);
   kafka_renewal_unlock();
   known.is_read = true;
 }
@@ -74,9 +67,9 @@ void certificate_metrics_print(const struct config *config, FILE *out)
   pthread_mutex_lock(&known.mutex);
   if (!known.is_read || known.version != kafka_renewal_version())
     read_all(config);
-  for (size_t s = 0; s < N_SECTIONS; s++) {
+  for (size_t s = 0; s < CONFIG_KAFKA_SECTIONS; s++) {
     for (size_t p = 0; p < N_PROPERTIES; p++) {
-      struct metric_labels labels = { { { "section", names[s] }, { "use", properties[p].use } } };
+      struct metric_labels labels = { { { "section", config_kafka_sections[s].path }, { "use", properties[p].use } } };
       if (known.expiry[s][p])
         metric_print_real(out, name, &labels, (double)known.expiry[s][p]);
     }
