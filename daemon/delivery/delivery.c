@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/region.h"
 #include "daemon/delivery/heartbeat.h"
+#include "daemon/delivery/reply_message.h"
 #include "daemon/pulse.h"
 #include "ingest/wire/wire_partial.h"
 
@@ -60,23 +61,6 @@ static void send_letter_instead(struct delivery *d, struct reply_record *reply, 
   reply_pool_put(d->replies, reply);
 }
 
-/* The headers of a reply: its format, and those of its query's trace.
- *
- * Returns their number, at most REPLY_HEADERS. */
-enum { REPLY_HEADERS = 1 + TRACE_HEADERS };
-
-static size_t list_headers(enum wire_format format, const struct trace_headers *trace, struct sender_header *out)
-{
-  size_t n = 0;
-
-  out[n++] = (struct sender_header){ "content-type", span_of_str(wire_content_type(format)) };
-  for (size_t i = 0; i < TRACE_HEADERS; i++) {
-    if (trace->value[i].n)
-      out[n++] = (struct sender_header){ trace_header_names[i], trace->value[i] };
-  }
-  return n;
-}
-
 static err_t send_error(struct delivery *d, struct reply_record *reply, const char *message)
 {
   AUTO(region_fini) struct region scratch = { 0 };
@@ -88,7 +72,7 @@ static err_t send_error(struct delivery *d, struct reply_record *reply, const ch
     .topic = d->with.answer_topic,
     .has_value = true,
     .headers = headers,
-    .n_headers = list_headers(reply->format, is_bare ? &none : &reply->trace, headers),
+    .n_headers = reply_message_headers(reply->format, is_bare ? &none : &reply->trace, headers),
   };
 
   if (!is_bare) {
@@ -111,7 +95,7 @@ static err_t send_error(struct delivery *d, struct reply_record *reply, const ch
 /* A reply is refused: its topic is missing, or we may not write there, or the message is too large for it. */
 static void replace(struct delivery *d, struct reply_record *reply, const char *reason)
 {
-  char message[512];
+  char message[REPLY_REASON_BYTES];
   bool is_answer = reply->stage == REPLY_STAGE_ANSWER;
   bool was_own_topic = is_answer && reply->route == REPLY_TO_OWN_TOPIC;
 
@@ -123,8 +107,7 @@ static void replace(struct delivery *d, struct reply_record *reply, const char *
     return;
   }
   reply->stage++;
-  snprintf(message, sizeof message, "no broker took the answer of %zu bytes for %s: %s", reply->n_value_bytes,
-           was_own_topic ? "the query's reply_topic" : "the configured topic", reason);
+  reply_message_explain(reply->n_value_bytes, was_own_topic, reason, message);
   if (send_error(d, reply, message) != ERR_OK) { /* out of memory: the query is answered after a restart */
     raise_alarm(d, ERR_MEMORY);
     reply_pool_put(d->replies, reply);
@@ -332,7 +315,7 @@ void delivery_send_reply(struct delivery *d, const struct delivery_reply *reply)
     .has_value = true,
     .value = reply->value,
     .headers = headers,
-    .n_headers = list_headers(reply->format, &reply->trace, headers),
+    .n_headers = reply_message_headers(reply->format, &reply->trace, headers),
   };
   struct reply_record *record = wait_for_record(d);
 

@@ -10,8 +10,7 @@
 #include "base/mem.h"
 #include "daemon/renewal_wait.h"
 
-/* After UNSURE_MAX failures that may or may not be permanent, a message counts as refused. */
-enum { POLL_MS = 100, BUSY_POLL_MS = 10, RETRY_MS = 250, UNSURE_MAX = 20 };
+enum { POLL_MS = 100, BUSY_POLL_MS = 10, RETRY_MS = 250 };
 
 /* How long a new producer may take to learn where its topic's partitions are. */
 enum { PREPARE_MS = 1000 };
@@ -124,7 +123,7 @@ static bool is_worth_repeating(const struct outlet *o, struct outlet_item *item,
   }
   if (!o->with.is_patient)
     return false;
-  return fate == SENDER_AWAY || (fate == SENDER_UNSURE && ++item->n_unsure < UNSURE_MAX);
+  return fate == SENDER_AWAY || (fate == SENDER_UNSURE && ++item->n_unsure < SENDER_UNSURE_MAX);
 }
 
 static void note_away(struct outlet *o, const char *reason, const char *topic)

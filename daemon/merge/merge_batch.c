@@ -8,17 +8,18 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "daemon/delivery/reply_message.h"
 #include "daemon/merge/merge_decide.h"
 #include "daemon/queries/reply.h"
 #include "ingest/wire/wire_partial.h"
 
-enum { HEADERS = 1 + TRACE_HEADERS, TOPIC_TIMEOUT_MS = 500, UNSURE_MAX = 20 };
+enum { TOPIC_TIMEOUT_MS = 500 };
 
 err_t merge_batch_init(const struct merge_batch_context *context, struct merge_batch *out)
 {
   *out = (struct merge_batch){ .with = *context };
   TRY(mem_array(MERGE_BATCH_MAX, sizeof *out->replies, &out->replies));
-  TRY(mem_array(MERGE_BATCH_MAX * HEADERS, sizeof *out->headers, &out->headers));
+  TRY(mem_array(MERGE_BATCH_MAX * REPLY_HEADERS, sizeof *out->headers, &out->headers));
   TRY(mem_array(2 * MERGE_BATCH_MAX, sizeof *out->messages, &out->messages));
   return wire_encode_partial(&(struct partial){ .kind = PARTIAL_ANSWERED }, &out->mark_region, &out->mark);
 }
@@ -75,11 +76,11 @@ static err_t read_parts(const struct open_join *join, struct region *r, struct m
 /* Choose the topic: the one that the query names, if that is allowed and there; else the configured one. */
 static err_t choose_topic(struct merge_batch *b, struct span named, struct merge_reply *reply)
 {
-  struct reply_context rules = { .config = b->with.config };
   struct span topic;
 
   reply->topic = b->with.config->query.answer_topic;
-  if (named.n == 0 || span_equal(named, span_of_str(reply->topic)) || reply_verify_topic(&rules, named) != ERR_OK)
+  if (named.n == 0 || span_equal(named, span_of_str(reply->topic)) ||
+      reply_verify_topic(b->with.config, named) != ERR_OK)
     return ERR_OK;
   TRY(region_copy(&b->region, named, &topic));
   if (!transaction_has_topic(b->with.transaction, (const char *)topic.p, TOPIC_TIMEOUT_MS))
@@ -145,22 +146,10 @@ err_t merge_batch_add(struct merge_batch *b, const struct open_join *join)
 
 /* ---- Sending ---- */
 
-static size_t list_headers(const struct merge_reply *reply, struct sender_header *out)
-{
-  size_t n = 0;
-
-  out[n++] = (struct sender_header){ "content-type", span_of_str(wire_content_type(reply->format)) };
-  for (size_t i = 0; i < TRACE_HEADERS; i++) {
-    if (reply->trace.value[i].n)
-      out[n++] = (struct sender_header){ trace_header_names[i], reply->trace.value[i] };
-  }
-  return n;
-}
-
 static struct sender_message message_of(struct merge_batch *b, size_t i)
 {
   const struct merge_reply *reply = &b->replies[i];
-  struct sender_header *headers = &b->headers[i * HEADERS];
+  struct sender_header *headers = &b->headers[i * REPLY_HEADERS];
 
   return (struct sender_message){
     .topic = reply->topic,
@@ -169,7 +158,7 @@ static struct sender_message message_of(struct merge_batch *b, size_t i)
     .has_value = true,
     .value = reply->value,
     .headers = headers,
-    .n_headers = list_headers(reply, headers),
+    .n_headers = reply_message_headers(reply->format, &reply->trace, headers),
   };
 }
 
@@ -199,12 +188,11 @@ static void list_messages(struct merge_batch *b)
 /* Put an error in the place of an answer that no broker takes. */
 static err_t replace(struct merge_batch *b, struct merge_reply *reply, const char *reason)
 {
-  char message[512];
+  char message[REPLY_REASON_BYTES];
 
   log_warn("reply_not_sent", "id=%s topic=%s bytes=%zu reason=%s", log_quote(reply->id), reply->topic, reply->value.n,
            log_quote(span_of_str(reason)));
-  snprintf(message, sizeof message, "no broker took the answer of %zu bytes for %s: %s", reply->value.n,
-           reply->is_own_topic ? "the query's reply_topic" : "the configured topic", reason);
+  reply_message_explain(reply->value.n, reply->is_own_topic, reason, message);
   reply->stage++;
   reply->topic = b->with.config->query.answer_topic;
   reply->is_own_topic = false;
@@ -224,7 +212,7 @@ static bool is_refused(const struct transaction_message *message, struct merge_r
   case SENDER_AWAY:
     return reply->is_own_topic;
   case SENDER_UNSURE:
-    return ++reply->n_unsure >= UNSURE_MAX;
+    return ++reply->n_unsure >= SENDER_UNSURE_MAX;
   default:
     return false;
   }

@@ -57,7 +57,7 @@ struct merge_batch {
   struct region mark_region;
   struct merge_reply *replies; /* [MERGE_BATCH_MAX] */
   size_t n;
-  struct sender_header *headers;        /* [MERGE_BATCH_MAX][1 + TRACE_HEADERS] */
+  struct sender_header *headers;        /* [MERGE_BATCH_MAX][REPLY_HEADERS] */
   struct transaction_message *messages; /* [2 * MERGE_BATCH_MAX] the answers, then their marks */
   struct age_watch ages;                /* of the queries, when they are answered */
 };

@@ -122,7 +122,7 @@ static void send_dead_letter_once(struct query_intake *in, const struct query_re
 
 static err_t check_query(const struct query_intake *in, struct pending_query *query)
 {
-  TRY(reply_verify_topic(&in->reply, query->query.reply_topic)); /* its error goes to the answer topic */
+  TRY(reply_verify_topic(in->with->config, query->query.reply_topic)); /* its error goes to the answer topic */
   if (query->is_key_too_long)
     FAIL(ERR_QUERY, "the record's key is longer than %d bytes, and the answer would carry it", QUERY_KEY_MAX);
   if (query->query.exclude_seen_by.n > 0 && !in->with->seen)

@@ -6,31 +6,30 @@
 
 #include "base/glob.h"
 #include "base/log.h"
+#include "daemon/config/config_kafka.h"
 #include "daemon/config/config_shard.h"
 #include "daemon/queries/trial.h"
 
 /* ---- Topics that queries may name ---- */
 
-static bool is_configured(const struct reply_context *with, struct span topic)
+static bool is_configured(const struct config *config, struct span topic)
 {
-  return topic.n == 0 || span_equal(topic, span_of_str(with->config->query.answer_topic));
+  return topic.n == 0 || span_equal(topic, span_of_str(config->query.answer_topic));
 }
 
 /* Does the daemon use this topic itself? A reply in it would pass for a query, an item or a dead letter. */
-static bool is_reserved(const struct reply_context *with, struct span topic)
+static bool is_reserved(const struct config *config, struct span topic)
 {
-  const struct config *c = with->config;
-
-  return span_equal(topic, span_of_str(c->query.topic)) || span_equal(topic, span_of_str(c->catalogue.topic)) ||
-         span_equal(topic, span_of_str(c->seen.topic)) || span_equal(topic, span_of_str(c->query.partials_topic)) ||
-         span_equal(topic, span_of_str(c->catalogue.dead_letter_topic)) ||
-         span_equal(topic, span_of_str(c->models.topic)) || span_equal(topic, span_of_str(c->models.files_topic)) ||
-         span_equal(topic, span_of_str(c->models.shadow_topic));
+  for (size_t i = 0; i < CONFIG_KAFKA_TOPICS; i++) {
+    if (span_equal(topic, span_of_str(config_kafka_topic_name(config, i))))
+      return true;
+  }
+  return false;
 }
 
-static bool is_allowed(const struct reply_context *with, struct span topic)
+static bool is_allowed(const struct config *config, struct span topic)
 {
-  const struct config_list *patterns = &with->config->query.reply_topics;
+  const struct config_list *patterns = &config->query.reply_topics;
 
   for (size_t i = 0; i < patterns->n; i++) {
     if (glob_check(patterns->items[i], topic))
@@ -39,13 +38,13 @@ static bool is_allowed(const struct reply_context *with, struct span topic)
   return false;
 }
 
-err_t reply_verify_topic(const struct reply_context *with, struct span topic)
+err_t reply_verify_topic(const struct config *config, struct span topic)
 {
-  if (is_configured(with, topic))
+  if (is_configured(config, topic))
     return ERR_OK;
-  if (is_reserved(with, topic))
+  if (is_reserved(config, topic))
     FAIL(ERR_QUERY, "reply_topic is %s, which this daemon uses itself", log_quote(topic));
-  if (!is_allowed(with, topic))
+  if (!is_allowed(config, topic))
     FAIL(ERR_QUERY, "reply_topic is %s, which the daemon's setting query.reply_topics does not allow",
          log_quote(topic));
   return ERR_OK;
@@ -54,10 +53,10 @@ err_t reply_verify_topic(const struct reply_context *with, struct span topic)
 /* ---- Replies ---- */
 
 /* Choose the topic that the query names, if that is allowed. */
-static void choose_topic(const struct reply_context *with, struct span own, char topic[TOPIC_NAME_MAX + 1],
+static void choose_topic(const struct config *config, struct span own, char topic[TOPIC_NAME_MAX + 1],
                          struct delivery_reply *reply)
 {
-  if (is_configured(with, own) || is_reserved(with, own) || !is_allowed(with, own))
+  if (is_configured(config, own) || is_reserved(config, own) || !is_allowed(config, own))
     return;
   snprintf(topic, TOPIC_NAME_MAX + 1, "%.*s", (int)own.n, (const char *)own.p);
   reply->route = REPLY_TO_OWN_TOPIC;
@@ -101,7 +100,7 @@ static err_t try_answer(const struct reply_context *with, const struct pending_q
   if (config_is_shard(with->config)) {
     TRY(make_part(with, query, answer, scratch, &reply));
   } else {
-    choose_topic(with, query->query.reply_topic, topic, &reply);
+    choose_topic(with->config, query->query.reply_topic, topic, &reply);
     TRY(wire_encode_answer(answer, query->format, scratch, &reply.value));
   }
   delivery_send_reply(with->delivery, &reply);

@@ -19,7 +19,7 @@ struct reply_context {
  *
  * Returns ERR_QUERY with the reason and the setting that would allow the topic.
  */
-err_t reply_verify_topic(const struct reply_context *with, struct span topic);
+err_t reply_verify_topic(const struct config *config, struct span topic);
 
 /* Send the answer to a query: to the topic that the query names if that is allowed, else to the answer topic. That to a
  * trial goes to whoever tries it.

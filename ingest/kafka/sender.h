@@ -46,6 +46,9 @@ enum sender_fate {
   SENDER_FATAL,     /* the producer is broken and can send nothing more */
 };
 
+/* After so many failures with SENDER_UNSURE, owners count a message as refused. */
+enum { SENDER_UNSURE_MAX = 20 };
+
 /* The report of a message. */
 struct sender_report {
   void *opaque; /* that of the message */

@@ -167,8 +167,8 @@ static void a_topic_that_no_setting_allows_gets_no_reply(void **state)
 
   (void)state;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-    assert_int_equal(reply_verify_topic(&with, span_of_str(rows[i].topic)) == ERR_OK, rows[i].is_allowed);
-  assert_fails(reply_verify_topic(&with, span_of_str("other")), ERR_QUERY, "query.reply_topics");
+    assert_int_equal(reply_verify_topic(&config, span_of_str(rows[i].topic)) == ERR_OK, rows[i].is_allowed);
+  assert_fails(reply_verify_topic(&config, span_of_str("other")), ERR_QUERY, "query.reply_topics");
   query.query.reply_topic = span_of_str("other"); /* the error of a query that was not checked yet, say */
   reply_error(&with, &query, ANSWER_BAD_QUERY, "k is 0", &scratch);
   json_t *reply = read_reply("answers", "u1");
