@@ -10,6 +10,7 @@
 #include "base/progress.h"
 #include "engine/arena/arena_alive.h"
 #include "engine/arena/arena_fill.h"
+#include "engine/arena/arena_space.h"
 #include "engine/attributes/attribute_check.h"
 #include "engine/engine_publish.h"
 #include "engine/like.h"
@@ -383,12 +384,13 @@ bool engine_space_get(struct engine *e, size_t place, struct engine_space_info *
 
 bool engine_space_find(struct engine *e, struct span name, uint32_t generation, struct engine_space_info *out)
 {
-  for (size_t i = 0; i < engine_n_spaces(e); i++) {
-    if (engine_space_get(e, i, out) && span_equal(name, span_of_str(out->name)) &&
-        (generation ? out->generation == generation : out->is_current))
-      return true;
-  }
-  return false;
+  const struct arena *front = pair_acquire(e->pair);
+  const struct arena_space *in = arena_space_find(front, name, generation);
+
+  if (in)
+    describe(e, in, out);
+  pair_release(e->pair, front);
+  return in != NULL;
 }
 
 void engine_filters_get(struct engine *e, struct engine_filters *out)

@@ -6,26 +6,10 @@
 #include "base/log.h"
 #include "base/method.h"
 #include "base/space_name.h"
+#include "engine/arena/arena_space.h"
 #include "engine/engine_state.h"
 #include "engine/filter/filter.h"
 #include "engine/like.h"
-
-/* Does a query that names a space mean this one? */
-static bool is_meant(const struct arena_space *in, const struct space_name *name)
-{
-  if (!span_equal(name->space, span_of_str(in->space->name)))
-    return false;
-  return name->generation ? in->space->generation == name->generation : in->is_current;
-}
-
-static const struct arena_space *find_space(const struct arena *a, const struct space_name *name)
-{
-  ARENA_FOR_EACH_SPACE (a, in) {
-    if (is_meant(in, name))
-      return in;
-  }
-  return NULL;
-}
 
 /* The names that a refusal lists, if they are not too many. */
 struct names {
@@ -84,13 +68,12 @@ static err_t find_or_fail(const struct arena *a, const struct query *query, cons
 
   if (!space_name_parse(query->space, &name))
     return fail_no_space(a, query->space);
-  *out = find_space(a, &name);
+  *out = arena_space_find(a, name.space, name.generation);
   if (*out) {
     *number = (*out)->space->number | (name.generation ? ENGINE_PINNED : 0);
     return ERR_OK;
   }
-  const struct space_name any = { .space = name.space };
-  return find_space(a, &any) ? fail_no_generation(a, &name) : fail_no_space(a, query->space);
+  return arena_space_find(a, name.space, 0) ? fail_no_generation(a, &name) : fail_no_space(a, query->space);
 }
 
 /* Parse and verify the method. A refusal lists the methods of the space. */

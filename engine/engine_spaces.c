@@ -238,16 +238,6 @@ err_t engine_remove_space(struct engine *e, struct span name, uint32_t generatio
 
 /* ---- Counting ---- */
 
-/* NULL: the arena has no such generation. */
-static const struct arena_space *find_in(const struct arena *a, struct span name, uint32_t generation)
-{
-  ARENA_FOR_EACH_SPACE (a, in) {
-    if (in->space->generation == generation && span_equal(name, span_of_str(in->space->name)))
-      return in;
-  }
-  return NULL;
-}
-
 static uint64_t count_missing(const struct arena *a, const struct arena_space *present,
                               const struct arena_space *missing)
 {
@@ -261,7 +251,8 @@ static uint64_t count_missing(const struct arena *a, const struct arena_space *p
 uint64_t engine_count_missing(struct engine *e, struct span name, uint32_t present_in, uint32_t missing_in)
 {
   const struct arena *front = pair_acquire(e->pair);
-  const struct arena_space *present = find_in(front, name, present_in), *missing = find_in(front, name, missing_in);
+  const struct arena_space *present = arena_space_find(front, name, present_in);
+  const struct arena_space *missing = arena_space_find(front, name, missing_in);
   uint64_t n = present && missing ? count_missing(front, present, missing) : 0;
 
   pair_release(e->pair, front);

@@ -407,7 +407,7 @@ static err_t search_arena(struct search *s, const struct query *const *queries, 
 }
 
 /* Find the space that the queries were checked for. */
-static err_t find_space(const struct arena *arena, size_t number, const struct arena_space **out)
+static err_t find_number(const struct arena *arena, size_t number, const struct arena_space **out)
 {
   ARENA_FOR_EACH_SPACE (arena, in) {
     if (in->space->number != (number & ~ENGINE_PINNED))
@@ -429,7 +429,7 @@ static err_t search_backends(struct searcher *searcher, const struct arena *aren
   struct backends *backends = &searcher->engine->backends;
   struct search s = { .searcher = searcher, .arena = arena, .method = method, .n = n };
 
-  TRY(find_space(arena, space, &s.in));
+  TRY(find_number(arena, space, &s.in));
   s.row = methods_find(s.in->space->similarity->methods, method);
   assert(s.row); /* engine_check_query() has verified it */
   for (;;) {

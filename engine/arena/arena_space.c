@@ -63,6 +63,15 @@ bool arena_space_has_index(const struct arena *a, const struct arena_space *spac
   return !columns->ops->has_index || columns->ops->has_index(columns);
 }
 
+const struct arena_space *arena_space_find(const struct arena *a, struct span name, uint32_t generation)
+{
+  ARENA_FOR_EACH_SPACE (a, in) {
+    if (space_is(in->space, in->is_current, name, generation))
+      return in;
+  }
+  return NULL;
+}
+
 void arena_space_close(const struct arena *a, struct arena_space *space)
 {
   for (size_t b = 0; b < BACKENDS_MAX; b++) {

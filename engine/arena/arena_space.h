@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening and closing what an arena keeps of one space. A space can be opened beside an arena that is searched, and put
- * into it later. Thread: catalogue. */
+/* Opening, closing and finding what an arena keeps of one space. A space can be opened beside an arena that is
+ * searched, and put into it later. Thread: catalogue. */
 #ifndef ENGINE_ARENA_SPACE_H
 #define ENGINE_ARENA_SPACE_H
 
@@ -26,6 +26,9 @@ err_t arena_space_build_index(const struct arena *a, const struct arena_space *s
 err_t arena_space_continue_index(const struct arena *a, const struct arena_space *space,
                                  const struct arena_space *other);
 bool arena_space_has_index(const struct arena *a, const struct arena_space *space);
+
+/* Find a generation of a space in an arena; generation 0: the current one. NULL: it has no such generation. */
+const struct arena_space *arena_space_find(const struct arena *a, struct span name, uint32_t generation);
 
 /* Free the columns, in the arena or not. The place becomes a hole. */
 void arena_space_close(const struct arena *a, struct arena_space *space);

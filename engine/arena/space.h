@@ -23,6 +23,12 @@ struct space {
 
 struct engine_space;
 
+/* Does a name with a generation mean this space? Generation 0: the current one. */
+static inline bool space_is(const struct space *space, bool is_current, struct span name, uint32_t generation)
+{
+  return span_equal(span_of_str(space->name), name) && (generation ? space->generation == generation : is_current);
+}
+
 /* Load the model. space_table_put() gives the number. Returns ERR_MODEL, ERR_MEMORY or ERR_SYSTEM; the space may be
  * given to space_fini() then too. */
 err_t space_init(const struct engine_space *config, struct space *out);

@@ -45,17 +45,11 @@ struct space *space_table_take(struct space_table *t, size_t place)
   return space;
 }
 
-static bool is_found(const struct space_entry *entry, struct span name, uint32_t generation)
-{
-  if (!entry->space || !span_equal(span_of_str(entry->space->name), name))
-    return false;
-  return generation ? entry->space->generation == generation : entry->is_current;
-}
-
 size_t space_table_find(const struct space_table *t, struct span name, uint32_t generation)
 {
   for (size_t i = 0; i < t->n; i++) {
-    if (is_found(&t->entries[i], name, generation))
+    const struct space_entry *entry = &t->entries[i];
+    if (entry->space && space_is(entry->space, entry->is_current, name, generation))
       return i;
   }
   return SPACE_TABLE_NONE;

@@ -292,6 +292,8 @@ static void watch(struct worker *w)
   }
   if (engine_count_missing(engine, span_of_str("pq"), 1, 2) > ITEMS)
     FAULT(w, "more items are missing than there are");
+  if (!engine_space_find(engine, span_of_str("pq"), 0, &info))
+    FAULT(w, "no generation is the current one");
 }
 
 static void *search_on(void *context)
