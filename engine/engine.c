@@ -9,7 +9,7 @@
 #include "base/parallel.h"
 #include "base/progress.h"
 #include "engine/arena/arena_alive.h"
-#include "engine/arena/arena_fill.h"
+#include "engine/arena/arena_load.h"
 #include "engine/arena/arena_space.h"
 #include "engine/attributes/attribute_check.h"
 #include "engine/engine_publish.h"
@@ -177,38 +177,38 @@ err_t engine_set_positions(struct engine *e, const struct position *positions, s
   return engine_publish_edit(e, &epoch, forget_watermark, NULL);
 }
 
-/* The back arena while engine_replace() fills it. */
-struct engine_filling {
+/* The back arena while engine_replace() loads it. */
+struct engine_loading {
   struct engine *engine;
-  struct arena_fill fill;
+  struct arena_load load;
 };
 
-err_t engine_take(struct engine_filling *filling, struct region *scratch, size_t first,
-                  const struct item_change *changes, size_t n)
+err_t engine_loading_put(struct engine_loading *loading, struct region *scratch, size_t first,
+                         const struct item_change *changes, size_t n)
 {
-  struct prepare_target target = engine_publish_target(filling->engine);
+  struct prepare_target target = engine_publish_target(loading->engine);
   struct prepared_change *prepared;
 
-  target.team = NULL; /* the threads that fill the arena are as many as there are cores */
+  target.team = NULL; /* the threads that load the arena are as many as there are cores */
   TRY(prepare_changes(&target, changes, n, scratch, &prepared));
-  return arena_fill_put(&filling->fill, first, prepared, n);
+  return arena_load_put(&loading->load, first, prepared, n);
 }
 
 /* The front arena's items on their way to the back arena. */
 struct copying {
   const struct arena *from;
-  struct arena_fill fill;
+  struct arena_load load;
   _Atomic size_t next_block;
 };
 
 static err_code_t copy_blocks(void *context)
 {
   struct copying *c = context;
-  size_t n_blocks = (c->from->n_slots + COLUMNS_FILL_SLOTS - 1) / COLUMNS_FILL_SLOTS, block;
+  size_t n_blocks = (c->from->n_slots + LOAD_BLOCK_SLOTS - 1) / LOAD_BLOCK_SLOTS, block;
 
   while ((block = atomic_fetch_add(&c->next_block, 1)) < n_blocks) {
     progress_note();
-    TRY(arena_fill_copy(&c->fill, c->from, block));
+    TRY(arena_load_copy(&c->load, c->from, block));
   }
   return ERR_OK;
 }
@@ -241,18 +241,18 @@ static void forget_refused(struct engine *e)
   }
 }
 
-static err_t fill_back(struct engine *e, engine_feed feed, void *context)
+static err_t load_back(struct engine *e, engine_feed feed, void *context)
 {
-  struct engine_filling filling = { .engine = e };
+  struct engine_loading loading = { .engine = e };
   struct arena *back;
 
   TRY(renew_back(e, &back));
   forget_refused(e);
-  arena_fill_begin(back, &filling.fill);
-  err_code_t err = feed(context, &filling);
+  arena_load_begin(back, &loading.load);
+  err_code_t err = feed(context, &loading);
   if (err == ERR_OK)
-    return arena_fill_finish(&filling.fill);
-  arena_fill_abandon(&filling.fill);
+    return arena_load_finish(&loading.load);
+  arena_load_abandon(&loading.load);
   return err;
 }
 
@@ -263,11 +263,11 @@ static err_t copy_to_back(struct engine *e, size_t n_threads)
 
   TRY(renew_back(e, &back));
   c.from = pair_front(e->pair);
-  arena_fill_begin(back, &c.fill);
+  arena_load_begin(back, &c.load);
   err_code_t err = parallel_run(n_threads, copy_blocks, &c);
   if (err == ERR_OK)
-    return arena_fill_finish(&c.fill);
-  arena_fill_abandon(&c.fill);
+    return arena_load_finish(&c.load);
+  arena_load_abandon(&c.load);
   return err;
 }
 
@@ -276,8 +276,8 @@ err_t engine_replace(struct engine *e, engine_feed feed, void *context, size_t n
 {
   struct epoch epoch = engine_publish_next(e, positions, n);
 
-  TRY(fill_back(e, feed, context));
-  epoch.time_ms = engine_publish_time(e); /* filling may take long */
+  TRY(load_back(e, feed, context));
+  epoch.time_ms = engine_publish_time(e); /* loading may take long */
   TRY(date(pair_back(e->pair), &epoch));
   pair_publish(e->pair);
   pair_wait_for_readers(e->pair);

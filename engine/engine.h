@@ -125,10 +125,10 @@ err_t engine_list_expired(struct engine *e, int64_t expired_for_ms, size_t max, 
  * replaced: positions in the former log mean nothing in the new one. Errors and thread as engine_apply(). */
 err_t engine_set_positions(struct engine *e, const struct position *positions, size_t n);
 
-/* Replace the whole catalogue in one epoch, or fill the empty one. Searches see the former items until all new items
+/* Replace the whole catalogue in one epoch, or load the empty one. Searches see the former items until all new items
  * are in place.
  *
- * feed       gives every item by calls of engine_take()
+ * feed       gives every item by calls of engine_loading_put()
  * n_threads  how many threads copy the items to the second arena
  * positions  the new watermark
  *
@@ -136,12 +136,12 @@ err_t engine_set_positions(struct engine *e, const struct position *positions, s
  * not be used after an error. Thread: catalogue. Blocks: as engine_apply(), and while feed runs. Source: the left-right
  * scheme of pair.h.
  */
-struct engine_filling;
-typedef err_code_t (*engine_feed)(void *context, struct engine_filling *filling);
+struct engine_loading;
+typedef err_code_t (*engine_feed)(void *context, struct engine_loading *loading);
 err_t engine_replace(struct engine *e, engine_feed feed, void *context, size_t n_threads,
                      const struct position *positions, size_t n);
 
-/* Give items to the catalogue that is being filled: changes[i] is put into slot first + i. The calls may come in any
+/* Give items to the catalogue that is being loaded: changes[i] is put into slot first + i. The calls may come in any
  * order, but together they must give each slot from 0 on once, with a key of its own. Parts as for engine_apply().
  *
  * scratch  memory for the call; not reset
@@ -150,8 +150,8 @@ err_t engine_replace(struct engine *e, engine_feed feed, void *context, size_t n
  * that no other call has at that time.
  */
 enum { ENGINE_TAKE_SLOTS = 512 };
-err_t engine_take(struct engine_filling *filling, struct region *scratch, size_t first,
-                  const struct item_change *changes, size_t n);
+err_t engine_loading_put(struct engine_loading *loading, struct region *scratch, size_t first,
+                         const struct item_change *changes, size_t n);
 
 /* Has the front epoch seen all of these positions? A partition that it does not know counts as seen up to offset 0.
  * Thread: any. */

@@ -8,7 +8,7 @@
 
 struct work {
   const struct store_loading *loading;
-  struct engine_filling *filling;
+  struct engine_loading *into;
   struct store_scan scan;
   _Atomic bool has_failed;
 };
@@ -27,7 +27,7 @@ static err_t load_chunk(struct work *w, struct region *region, bool *is_over)
     return ERR_OK;
   if (loading->check)
     TRY(loading->check(loading->context, changes, n));
-  return engine_take(w->filling, region, first, changes, n);
+  return engine_loading_put(w->into, region, first, changes, n);
 }
 
 static err_code_t load_chunks(void *context)
@@ -44,10 +44,10 @@ static err_code_t load_chunks(void *context)
   return err;
 }
 
-static err_code_t feed(void *context, struct engine_filling *filling)
+static err_code_t feed(void *context, struct engine_loading *into)
 {
   const struct store_loading *loading = context;
-  struct work work = { .loading = loading, .filling = filling };
+  struct work work = { .loading = loading, .into = into };
 
   TRY(store_scan_begin(loading->store, ENGINE_TAKE_SLOTS, &work.scan));
   TRY(parallel_run(loading->n_threads, load_chunks, &work));

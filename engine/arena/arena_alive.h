@@ -12,7 +12,7 @@
 /* Note that parts or attributes of a slot have been written, moved or dropped. */
 void arena_alive_look(struct arena *a, uint32_t slot);
 
-/* The same for all slots, which have been filled. arena_alive_advance() completes it. */
+/* The same for all slots, which have been loaded. arena_alive_advance() completes it. */
 void arena_alive_look_at_all(struct arena *a);
 
 /* Set the arena's time, which is not earlier than before. Returns whether an item has expired or come out of its

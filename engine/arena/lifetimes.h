@@ -76,7 +76,7 @@ static inline bool lifetimes_is_due(const struct lifetimes *l, size_t block)
  * changed. */
 bool lifetimes_scan(struct lifetimes *l, const struct attribute_columns *columns, size_t block);
 
-/* Make all blocks of n_slots slots due: their attributes were filled. */
+/* Make all blocks of n_slots slots due: their attributes were loaded. */
 void lifetimes_look_at_all(struct lifetimes *l, size_t n_slots);
 
 /* Make next_ms as late as the bounds of n_slots slots allow. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One attribute's column: how values of each type are written, removed, moved, filled and read. */
+/* One attribute's column: how values of each type are written, removed, moved, loaded and read. */
 #include "engine/attributes/attribute_column.h"
 
 #include <assert.h>
@@ -306,10 +306,10 @@ void attribute_column_trim(struct attribute_column *c, size_t from, size_t to)
   mem_give_back(c->sets, from, to, sizeof *c->sets);
 }
 
-/* Filling -------------------- */
+/* Loading -------------------- */
 
 /* Write a slot's texts. Their slots are added at the end. */
-static err_t fill_texts(struct attribute_column *c, uint32_t slot, const struct value *value)
+static err_t load_texts(struct attribute_column *c, uint32_t slot, const struct value *value)
 {
   uint32_t codes[ATTRIBUTE_SET_MAX], n;
 
@@ -323,7 +323,7 @@ static err_t fill_texts(struct attribute_column *c, uint32_t slot, const struct 
   return code_set_init(codes, n, &c->sets[slot]);
 }
 
-/* Remove what was filled before, if a change names the attribute twice. */
+/* Remove what was loaded before, if a change names the attribute twice. */
 static void unfill(struct attribute_column *c, uint32_t slot)
 {
   bits_clear(c->present, slot);
@@ -333,7 +333,7 @@ static void unfill(struct attribute_column *c, uint32_t slot)
     code_set_fini(&c->sets[slot]);
 }
 
-err_t attribute_column_fill(struct attribute_column *c, uint32_t slot, const struct value *value)
+err_t attribute_column_load(struct attribute_column *c, uint32_t slot, const struct value *value)
 {
   if (value->kind == VALUE_NULL) {
     unfill(c, slot);
@@ -341,7 +341,7 @@ err_t attribute_column_fill(struct attribute_column *c, uint32_t slot, const str
   }
   bits_set(c->present, slot);
   if (has_texts(c))
-    return fill_texts(c, slot, value);
+    return load_texts(c, slot, value);
   if (c->type != ATTRIBUTE_BOOL)
     c->numbers[slot] = key_of(c, value);
   else

@@ -30,7 +30,7 @@ struct attribute_column {
   struct dictionary texts;      /* keyword, keywords */
   struct change_log values;     /* by slot */
   struct slot_marks marks;      /* without memory unless attribute_columns_mark() was called */
-  pthread_mutex_t lock;         /* of texts, while several threads fill */
+  pthread_mutex_t lock;         /* of texts, while several threads load */
 };
 
 struct attribute_columns {
@@ -48,7 +48,7 @@ err_t attribute_column_put(struct attribute_column *c, uint32_t slot, const stru
 void attribute_column_drop(struct attribute_column *c, uint32_t slot);
 err_t attribute_column_move(struct attribute_column *c, uint32_t from, uint32_t to);
 void attribute_column_trim(struct attribute_column *c, size_t from, size_t to);
-err_t attribute_column_fill(struct attribute_column *c, uint32_t slot, const struct value *value);
+err_t attribute_column_load(struct attribute_column *c, uint32_t slot, const struct value *value);
 err_t attribute_column_copy(struct attribute_column *c, const struct attribute_column *from, size_t first, size_t n);
 err_t attribute_column_finish(struct attribute_column *c, size_t n_slots);
 err_t attribute_column_get(const struct attribute_column *c, uint32_t slot, struct region *region, struct value *out);

@@ -119,9 +119,9 @@ void attribute_columns_trim(struct attribute_columns *c, size_t from, size_t to)
     attribute_column_trim(&c->v[i], from, to);
 }
 
-err_t attribute_columns_fill(struct attribute_columns *c, uint32_t slot, size_t attribute, const struct value *value)
+err_t attribute_columns_load(struct attribute_columns *c, uint32_t slot, size_t attribute, const struct value *value)
 {
-  return attribute_column_fill(&c->v[attribute], slot, value);
+  return attribute_column_load(&c->v[attribute], slot, value);
 }
 
 err_t attribute_columns_copy(struct attribute_columns *c, const struct attribute_columns *from, size_t first, size_t n)

@@ -38,19 +38,19 @@ err_t attribute_columns_move(struct attribute_columns *c, uint32_t from, uint32_
  */
 void attribute_columns_trim(struct attribute_columns *c, size_t from, size_t to);
 
-/* Filling empty columns from several threads, as columns_ops.fill and columns_ops.copy do. Nobody reads meanwhile, and
+/* Loading empty columns from several threads, as columns_ops.load and columns_ops.copy do. Nobody reads meanwhile, and
  * attribute_columns_finish() comes at the end.
  *
  * Put a value into a slot. Threads: several at once, each for other blocks of
- * COLUMNS_FILL_SLOTS slots. Returns as attribute_columns_put(). */
-err_t attribute_columns_fill(struct attribute_columns *c, uint32_t slot, size_t attribute, const struct value *value);
+ * LOAD_BLOCK_SLOTS slots. Returns as attribute_columns_put(). */
+err_t attribute_columns_load(struct attribute_columns *c, uint32_t slot, size_t attribute, const struct value *value);
 
-/* Copy slots first..first+n-1, which begin a block of COLUMNS_FILL_SLOTS slots and lie in it, from columns of the same
+/* Copy slots first..first+n-1, which begin a block of LOAD_BLOCK_SLOTS slots and lie in it, from columns of the same
  * attributes, which may be read meanwhile. All values must come by copies then, and from the same columns. Threads as
- * attribute_columns_fill(). Returns ERR_MEMORY. */
+ * attribute_columns_load(). Returns ERR_MEMORY. */
 err_t attribute_columns_copy(struct attribute_columns *c, const struct attribute_columns *from, size_t first, size_t n);
 
-/* Complete filled columns: no slot from `n_slots` on has a value. Returns ERR_MEMORY. */
+/* Complete loaded columns: no slot from `n_slots` on has a value. Returns ERR_MEMORY. */
 err_t attribute_columns_finish(struct attribute_columns *c, size_t n_slots);
 
 /* Read a value of a slot in its kept form; VALUE_NULL if it is absent. A set's elements are written to the region. The
@@ -58,7 +58,7 @@ err_t attribute_columns_finish(struct attribute_columns *c, size_t n_slots);
 err_t attribute_columns_get(const struct attribute_columns *c, uint32_t slot, size_t attribute, struct region *region,
                             struct value *out);
 
-/* Changes of values since the last call belong to this epoch. A value that is put again is no change. Moves, fills and
+/* Changes of values since the last call belong to this epoch. A value that is put again is no change. Moves, loads and
  * copies are not noted: the arena notes them for all attributes. */
 void attribute_columns_date(struct attribute_columns *c, uint64_t epoch);
 

@@ -167,7 +167,7 @@ err_t device_columns_copy(struct columns *columns, const struct columns *from, u
 {
   struct device_columns *c = (struct device_columns *)columns;
 
-  static_assert((int)COLUMNS_FILL_SLOTS <= (int)ROW_LOG_SLOTS, "the log's array of slots has room for a block");
+  static_assert((int)LOAD_BLOCK_SLOTS <= (int)ROW_LOG_SLOTS, "the log's array of slots has room for a block");
   if (c->err == ERR_OK)
     c->err = copy_rows(c, device_columns_of(from), first, n);
   return c->err;

@@ -2,7 +2,7 @@
 /* The text of a key, kept once for both arenas of the pair. The change that brings a key makes it; each arena that has
  * the key is an owner too, and the last owner frees it.
  *
- * Thread: owners come and go in one thread at a time; while arenas are filled, each text is handled by one thread. The
+ * Thread: owners come and go in one thread at a time; while arenas are loaded, each text is handled by one thread. The
  * bytes never change, so any thread may read them while there is an owner.
  */
 #ifndef ENGINE_KEY_TEXT_H

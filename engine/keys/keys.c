@@ -144,7 +144,7 @@ void keys_put(struct keys *k, uint32_t slot, struct key_text *text)
   k->table[locate(k, keys_get(k, slot), hash)] = (struct keys_entry){ hash, slot + 1 };
 }
 
-void keys_fill(struct keys *k, uint32_t slot, struct key_text *text)
+void keys_load(struct keys *k, uint32_t slot, struct key_text *text)
 {
   uint32_t hash = put_text(k, slot, text);
   struct keys_entry entry = { hash, slot + 1 };

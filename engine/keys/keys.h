@@ -18,7 +18,7 @@
 #define KEYS_NONE UINT32_MAX
 
 struct keys_entry {
-  _Alignas(8) uint32_t hash; /* aligned, because keys_fill() writes an entry at once */
+  _Alignas(8) uint32_t hash; /* aligned, because keys_load() writes an entry at once */
   uint32_t slot_plus_1;      /* 0: free */
 };
 
@@ -67,8 +67,8 @@ void keys_find_all(const struct keys *k, const struct span *keys, size_t n, uint
 /* Give a free slot a key that no slot has. Takes over an ownership of the text. */
 void keys_put(struct keys *k, uint32_t slot, struct key_text *text);
 
-/* The same while the table is filled: nobody reads it, no key is put twice, and several threads may put at once. */
-void keys_fill(struct keys *k, uint32_t slot, struct key_text *text);
+/* The same while the table is loaded: nobody reads it, no key is put twice, and several threads may put at once. */
+void keys_load(struct keys *k, uint32_t slot, struct key_text *text);
 
 /* Remove the key of a slot. */
 void keys_remove(struct keys *k, uint32_t slot);

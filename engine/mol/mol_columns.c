@@ -73,7 +73,7 @@ static void move_groups(size_t n_bytes, void *array, uint32_t from, uint32_t to)
     memcpy(group_at(array, to, n_bytes / 4, g), group_at(array, from, n_bytes / 4, g), 4);
 }
 
-/* Several threads may fill the columns. */
+/* Several threads may load the columns. */
 static void note_residual(struct mol_columns *c, float residual)
 {
   float old;
@@ -84,7 +84,7 @@ static void note_residual(struct mol_columns *c, float residual)
     ;
 }
 
-static err_t fill(struct columns *columns, uint32_t slot, const uint8_t *prepared)
+static err_t load(struct columns *columns, uint32_t slot, const uint8_t *prepared)
 {
   struct mol_columns *c = (struct mol_columns *)columns;
   struct mol_item_layout layout = mol_item_layout(c->model);
@@ -102,7 +102,7 @@ static err_t fill(struct columns *columns, uint32_t slot, const uint8_t *prepare
 static err_t put(struct columns *columns, uint32_t slot, bool is_new, const uint8_t *prepared)
 {
   (void)is_new;
-  return fill(columns, slot, prepared);
+  return load(columns, slot, prepared);
 }
 
 /* Copy elements first..end-1 of an array. */
@@ -165,7 +165,7 @@ const struct columns_ops mol_columns_cpu = {
   .close = close_columns,
   .bytes_per_item = bytes_per_item,
   .put = put,
-  .fill = fill,
+  .load = load,
   .copy = copy,
   .drop = drop,
   .move = move,

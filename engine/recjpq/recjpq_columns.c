@@ -97,7 +97,7 @@ static void prefetch(const struct columns *columns, uint32_t slot, const uint8_t
     __builtin_prefetch(c->cells.places + (size_t)slot * c->cells.n_pairs, 1);
 }
 
-static err_t fill(struct columns *columns, uint32_t slot, const uint8_t *prepared)
+static err_t load(struct columns *columns, uint32_t slot, const uint8_t *prepared)
 {
   struct recjpq_columns *c = (struct recjpq_columns *)columns;
 
@@ -113,7 +113,7 @@ static err_t copy(struct columns *columns, const struct columns *from, uint32_t 
 
   for (uint32_t slot = first; slot < first + n; slot++) {
     recjpq_codes_read(other, slot, codes);
-    TRY(fill(columns, slot, codes));
+    TRY(load(columns, slot, codes));
   }
   return ERR_OK;
 }
@@ -191,7 +191,7 @@ const struct columns_ops recjpq_columns_cpu = {
   .bytes_per_item = bytes_per_item,
   .put = put,
   .prefetch = prefetch,
-  .fill = fill,
+  .load = load,
   .copy = copy,
   .drop = drop,
   .move = move,

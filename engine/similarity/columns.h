@@ -86,8 +86,8 @@ static inline struct search_batch search_batch_part(const struct search_batch *b
 #define COLUMNS_NEW_SLOT UINT32_MAX
 enum { COLUMNS_PREFETCH_STEPS = 2 };
 
-/* While columns are filled, a block of this many slots belongs to one thread. */
-enum { COLUMNS_FILL_SLOTS = 512 };
+/* While columns are loaded, a block of this many slots belongs to one thread. */
+enum { LOAD_BLOCK_SLOTS = 512 };
 
 struct columns_ops {
   /* Reserve columns for `capacity` slots. The model must stay valid while they are open. */
@@ -110,14 +110,14 @@ struct columns_ops {
    * slot  COLUMNS_NEW_SLOT: the slot after those in use, or near it */
   void (*prefetch)(const struct columns *c, uint32_t slot, const uint8_t *prepared, int step);
 
-  /* Put a part into a slot of columns that are being filled: they were empty, nobody searches them, no slot is written
+  /* Put a part into a slot of columns that are being loaded: they were empty, nobody searches them, no slot is written
    * twice, defer_index() comes before, and build_index() and flush() come at the end. Several threads may call this at
-   * once, each for other blocks of COLUMNS_FILL_SLOTS slots. NULL: use put, in one thread at a time. */
-  err_t (*fill)(struct columns *c, uint32_t slot, const uint8_t *prepared);
+   * once, each for other blocks of LOAD_BLOCK_SLOTS slots. NULL: use put, in one thread at a time. */
+  err_t (*load)(struct columns *c, uint32_t slot, const uint8_t *prepared);
 
-  /* Copy the parts of slots first..first+n-1, which all have one, into columns that are being filled, from columns of
-   * the same model that may be searched meanwhile. The slots are in one block of COLUMNS_FILL_SLOTS. Threads as for
-   * fill; if fill is NULL, in one thread at a time. */
+  /* Copy the parts of slots first..first+n-1, which all have one, into columns that are being loaded, from columns of
+   * the same model that may be searched meanwhile. The slots are in one block of LOAD_BLOCK_SLOTS. Threads as for
+   * load; if load is NULL, in one thread at a time. */
   err_t (*copy)(struct columns *c, const struct columns *from, uint32_t first, size_t n);
 
   /* Remove the part of a slot that has one. */

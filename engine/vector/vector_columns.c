@@ -52,7 +52,7 @@ static size_t bytes_per_item(const struct model *model)
   return floats * sizeof(float) + sketch_bytes_per_item(m->sketch_dim, has_tail(m));
 }
 
-static err_t fill(struct columns *columns, uint32_t slot, const uint8_t *prepared)
+static err_t load(struct columns *columns, uint32_t slot, const uint8_t *prepared)
 {
   struct vector_columns *c = (struct vector_columns *)columns;
   size_t n = c->model->row_dim;
@@ -68,7 +68,7 @@ static err_t fill(struct columns *columns, uint32_t slot, const uint8_t *prepare
 static err_t put(struct columns *columns, uint32_t slot, bool is_new, const uint8_t *prepared)
 {
   (void)is_new;
-  return fill(columns, slot, prepared);
+  return load(columns, slot, prepared);
 }
 
 static err_t copy(struct columns *columns, const struct columns *from, uint32_t first, size_t n)
@@ -128,7 +128,7 @@ const struct columns_ops vector_columns_cpu = {
   .close = close_columns,
   .bytes_per_item = bytes_per_item,
   .put = put,
-  .fill = fill,
+  .load = load,
   .copy = copy,
   .drop = drop,
   .move = move,

@@ -90,7 +90,7 @@ static size_t make_changes(const struct catalogue *c, size_t begin, size_t most,
   return n;
 }
 
-static err_code_t take_all(void *context, struct engine_filling *filling)
+static err_code_t take_all(void *context, struct engine_loading *loading)
 {
   AUTO(region_fini) struct region scratch = { 0 };
   static struct item_change changes[BATCH];
@@ -99,7 +99,7 @@ static err_code_t take_all(void *context, struct engine_filling *filling)
   for (size_t begin = 0; begin < c->n_items; begin += ENGINE_TAKE_SLOTS) {
     size_t n = make_changes(c, begin, ENGINE_TAKE_SLOTS, changes);
     region_reset(&scratch);
-    TRY(engine_take(filling, &scratch, begin, changes, n));
+    TRY(engine_loading_put(loading, &scratch, begin, changes, n));
   }
   return ERR_OK;
 }

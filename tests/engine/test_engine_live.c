@@ -265,7 +265,7 @@ static void apply_epoch(struct dice *dice, size_t epoch)
 }
 
 /* Feed all items of an epoch, about six at a time, each with a part of an unknown space. */
-static err_code_t feed_epoch(void *context, struct engine_filling *filling)
+static err_code_t feed_epoch(void *context, struct engine_loading *loading)
 {
   AUTO(region_fini) struct region scratch = { 0 };
   const struct state *s = context;
@@ -284,7 +284,7 @@ static err_code_t feed_epoch(void *context, struct engine_filling *filling)
     }
     if (n == 6 || i == ITEMS - 1) {
       region_reset(&scratch);
-      TRY(engine_take(filling, &scratch, first, changes, n));
+      TRY(engine_loading_put(loading, &scratch, first, changes, n));
       first += n;
       n = 0;
     }

@@ -184,7 +184,7 @@ static void removing_a_generation_leaves_the_others_their_parts(void **state)
   close_world(w);
 }
 
-static err_code_t feed(void *context, struct engine_filling *filling)
+static err_code_t feed(void *context, struct engine_loading *loading)
 {
   static const uint8_t codes[SPLITS] = { SUBITEMS - 1, SUBITEMS - 1 };
   AUTO(region_fini) struct region scratch = { 0 };
@@ -192,7 +192,7 @@ static err_code_t feed(void *context, struct engine_filling *filling)
   const struct item_change change = { .key = span_of_str("a"), .parts = &part, .n_parts = 1 };
 
   (void)context;
-  return engine_take(filling, &scratch, 0, &change, 1);
+  return engine_loading_put(loading, &scratch, 0, &change, 1);
 }
 
 static void a_part_that_one_generation_refuses_is_counted_there_and_taken_by_the_other(void **state)

@@ -406,7 +406,7 @@ static void apply_some(struct dice *dice, struct state *s)
   assert_ok(engine_apply(engine, changes, n, NULL, 0));
 }
 
-static err_code_t feed(void *context, struct engine_filling *filling)
+static err_code_t feed(void *context, struct engine_loading *loading)
 {
   AUTO(region_fini) struct region scratch = { 0 };
   const struct state *s = context;
@@ -419,7 +419,7 @@ static err_code_t feed(void *context, struct engine_filling *filling)
       puts |= s->of[g].has[i] ? 1u << root_of(g) : 0;
     make_put(s, i, puts, &made);
     if (s->is_live[i])
-      TRY(engine_take(filling, &scratch, slot++, &made.change, 1));
+      TRY(engine_loading_put(loading, &scratch, slot++, &made.change, 1));
   }
   return ERR_OK;
 }

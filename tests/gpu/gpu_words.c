@@ -401,7 +401,7 @@ static void check_sizes(struct world *w)
   }
 }
 
-static err_code_t feed(void *context, struct engine_filling *filling)
+static err_code_t feed(void *context, struct engine_loading *loading)
 {
   struct world *w = context;
   static struct item_change changes[BATCH_MAX];
@@ -409,7 +409,7 @@ static err_code_t feed(void *context, struct engine_filling *filling)
 
   for (size_t i = 0; i < BATCH_MAX; i++)
     changes[i] = draw_change(w, i, &made[i], 0);
-  return engine_take(filling, &w->region, 0, changes, BATCH_MAX);
+  return engine_loading_put(loading, &w->region, 0, changes, BATCH_MAX);
 }
 
 static void check_replaced(struct world *w)

@@ -187,7 +187,7 @@ static void an_unfinished_index_leaves_with_its_generation(void **state)
 }
 
 /* All items have a part of generation 1, and the first *n one of generation 2. */
-static err_code_t feed_items(void *n, struct engine_filling *filling)
+static err_code_t feed_items(void *n, struct engine_loading *loading)
 {
   AUTO(region_fini) struct region scratch = { 0 };
   static const uint8_t codes[4] = { 1, 2, 3, 0 };
@@ -199,7 +199,7 @@ static err_code_t feed_items(void *n, struct engine_filling *filling)
   for (size_t i = 0; i < ITEMS; i++) {
     change.key = key_of(i, key);
     change.n_parts = i < *(const size_t *)n ? 2 : 1;
-    TRY(engine_take(filling, &scratch, i, &change, 1));
+    TRY(engine_loading_put(loading, &scratch, i, &change, 1));
   }
   return ERR_OK;
 }

@@ -302,12 +302,12 @@ static void a_filter_is_evaluated_again_when_an_item_expires_or_is_renewed(void 
   close_world(w);
 }
 
-static err_code_t feed_one(void *context, struct engine_filling *filling)
+static err_code_t feed_one(void *context, struct engine_loading *loading)
 {
   struct world *w = context;
   struct item_change one = { .key = span_of_str("one") };
 
-  return engine_take(filling, &w->region, 0, &one, 1);
+  return engine_loading_put(loading, &w->region, 0, &one, 1);
 }
 
 static void a_filter_is_evaluated_again_after_the_catalogue_is_replaced(void **state)

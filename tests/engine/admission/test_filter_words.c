@@ -231,7 +231,7 @@ static void a_catalogue_that_grows_and_shrinks_keeps_its_words_right(void **stat
   close_world(w);
 }
 
-static err_code_t feed_some(void *context, struct engine_filling *filling)
+static err_code_t feed_some(void *context, struct engine_loading *loading)
 {
   struct world *w = context;
   struct batch *b = calloc(1, sizeof *b);
@@ -240,7 +240,7 @@ static err_code_t feed_some(void *context, struct engine_filling *filling)
     draw_change(w, b, i, 0);
     b->changes[i].key = span_of(b->keys[i], (size_t)snprintf(b->keys[i], KEY_BYTES, "%zu", i));
   }
-  err_code_t err = engine_take(filling, &w->scratch, 0, b->changes, MAX_BATCH);
+  err_code_t err = engine_loading_put(loading, &w->scratch, 0, b->changes, MAX_BATCH);
   free(b);
   return err;
 }

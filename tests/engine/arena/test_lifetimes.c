@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lifetimes in both arenas, compared with a plain model: which items are expired and embargoed at each epoch's time,
- * after random puts, partial changes, deletes, fills and steps of the clock, and when that changes next. */
+ * after random puts, partial changes, deletes, loads and steps of the clock, and when that changes next. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -307,20 +307,20 @@ static void an_epoch_is_published_just_when_an_item_changes(void **state)
   close_world(w);
 }
 
-static err_code_t feed(void *context, struct engine_filling *filling)
+static err_code_t feed(void *context, struct engine_loading *loading)
 {
   AUTO(region_fini) struct region region = { 0 };
   struct world *w = context;
   static struct batch b;
 
-  w->now_ms += 100; /* filling takes time */
+  w->now_ms += 100; /* loading takes time */
   for (size_t first = 0; first < ITEMS; first += ENGINE_TAKE_SLOTS) {
     size_t end = first + ENGINE_TAKE_SLOTS < ITEMS ? first + ENGINE_TAKE_SLOTS : (size_t)ITEMS;
     for (size_t i = first; i < end; i += BATCH) {
       size_t n = end - i < BATCH ? end - i : (size_t)BATCH;
       for (size_t j = 0; j < n; j++)
         draw_change(w, &b, j, i + j, false);
-      TRY(engine_take(filling, &region, i, b.changes, n));
+      TRY(engine_loading_put(loading, &region, i, b.changes, n));
     }
   }
   return ERR_OK;

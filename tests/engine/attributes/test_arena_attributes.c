@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes in an engine: both arenas have the values of the newest changes, after partial changes, deletes and a
- * catalogue that threads have filled, and filters over their slots are right. */
+ * catalogue that threads have loaded, and filters over their slots are right. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -192,7 +192,7 @@ static void both_arenas_have_the_newest_values(void **state)
 
 struct feeding {
   struct world *world;
-  struct engine_filling *filling;
+  struct engine_loading *loading;
   _Atomic size_t next;
 };
 
@@ -212,7 +212,7 @@ static err_t give_block(struct feeding *f, struct region *region, size_t first)
         attributes[changes[i].n_attributes++] = (struct attribute_value){ f->world->model.attributes[j].name, *value };
     }
   }
-  return engine_take(f->filling, region, first, changes, n);
+  return engine_loading_put(f->loading, region, first, changes, n);
 }
 
 static err_code_t give_blocks(void *context)
@@ -226,11 +226,11 @@ static err_code_t give_blocks(void *context)
   return ERR_OK;
 }
 
-static err_code_t feed(void *context, struct engine_filling *filling)
+static err_code_t feed(void *context, struct engine_loading *loading)
 {
   struct feeding *f = context;
 
-  f->filling = filling;
+  f->loading = loading;
   return parallel_run(4, give_blocks, f);
 }
 

@@ -299,71 +299,71 @@ static void lists_of_texts_take_memory_by_their_length(void **state)
   close_world(w);
 }
 
-/* Filling -------------------- */
+/* Loading -------------------- */
 
-struct filling {
+struct loading {
   struct world *world;
   struct attribute_columns *columns;
   const struct attribute_columns *from; /* NULL: from the items */
   _Atomic size_t next;
 };
 
-static err_t fill_block(struct filling *f, size_t first, size_t n)
+static err_t load_block(struct loading *l, size_t first, size_t n)
 {
-  if (f->from)
-    return attribute_columns_copy(f->columns, f->from, first, n);
+  if (l->from)
+    return attribute_columns_copy(l->columns, l->from, first, n);
   for (size_t slot = first; slot < first + n; slot++) {
     for (size_t i = 0; i < MODEL_ATTRIBUTES; i++)
-      TRY(attribute_columns_fill(f->columns, (uint32_t)slot, i, &f->world->items[slot].values[i]));
+      TRY(attribute_columns_load(l->columns, (uint32_t)slot, i, &l->world->items[slot].values[i]));
   }
   return ERR_OK;
 }
 
-static err_code_t fill_blocks(void *context)
+static err_code_t load_blocks(void *context)
 {
-  struct filling *f = context;
-  size_t first, n_slots = f->world->n_slots;
+  struct loading *l = context;
+  size_t first, n_slots = l->world->n_slots;
 
-  while ((first = atomic_fetch_add(&f->next, COLUMNS_FILL_SLOTS)) < n_slots)
-    TRY(fill_block(f, first, n_slots - first < COLUMNS_FILL_SLOTS ? n_slots - first : (size_t)COLUMNS_FILL_SLOTS));
+  while ((first = atomic_fetch_add(&l->next, LOAD_BLOCK_SLOTS)) < n_slots)
+    TRY(load_block(l, first, n_slots - first < LOAD_BLOCK_SLOTS ? n_slots - first : (size_t)LOAD_BLOCK_SLOTS));
   return ERR_OK;
 }
 
-static struct attribute_columns *fill(struct world *w, const struct attribute_columns *from)
+static struct attribute_columns *load(struct world *w, const struct attribute_columns *from)
 {
-  struct filling f = { .world = w, .columns = open_columns(w), .from = from };
+  struct loading l = { .world = w, .columns = open_columns(w), .from = from };
 
-  assert_ok(parallel_run(4, fill_blocks, &f));
-  assert_ok(attribute_columns_finish(f.columns, w->n_slots));
-  return f.columns;
+  assert_ok(parallel_run(4, load_blocks, &l));
+  assert_ok(attribute_columns_finish(l.columns, w->n_slots));
+  return l.columns;
 }
 
-static void columns_that_threads_have_filled_are_like_those_of_puts(void **state)
+static void columns_that_threads_have_loaded_are_like_those_of_puts(void **state)
 {
   struct world *w = open_world(4, CAPACITY);
 
   (void)state;
   churn(w, 6000, 90);
-  struct attribute_columns *filled = fill(w, NULL), *copied = fill(w, filled);
+  struct attribute_columns *loaded = load(w, NULL), *copied = load(w, loaded);
   attribute_columns_close(&w->columns);
-  assert_all(w, filled, 20);
+  assert_all(w, loaded, 20);
   assert_all(w, copied, 20);
   w->columns = copied; /* and they can be changed */
   churn(w, 3000, 40);
   assert_all(w, copied, 20);
-  attribute_columns_close(&filled);
+  attribute_columns_close(&loaded);
   close_world(w);
 }
 
-static void columns_that_are_filled_in_part_can_be_closed(void **state)
+static void columns_that_are_loaded_in_part_can_be_closed(void **state)
 {
   struct world *w = open_world(5, CAPACITY);
 
   (void)state;
   churn(w, 600, 90);
   struct attribute_columns *c = open_columns(w);
-  struct filling f = { .world = w, .columns = c };
-  assert_ok(fill_block(&f, 0, w->n_slots / 2));
+  struct loading l = { .world = w, .columns = c };
+  assert_ok(load_block(&l, 0, w->n_slots / 2));
   attribute_columns_close(&c);
   close_world(w);
 }
@@ -376,8 +376,8 @@ int main(void)
     cmocka_unit_test(texts_that_no_item_has_are_freed),
     cmocka_unit_test(a_million_items_are_filtered),
     cmocka_unit_test(lists_of_texts_take_memory_by_their_length),
-    cmocka_unit_test(columns_that_threads_have_filled_are_like_those_of_puts),
-    cmocka_unit_test(columns_that_are_filled_in_part_can_be_closed),
+    cmocka_unit_test(columns_that_threads_have_loaded_are_like_those_of_puts),
+    cmocka_unit_test(columns_that_are_loaded_in_part_can_be_closed),
   };
 
   seed = dice_seed();

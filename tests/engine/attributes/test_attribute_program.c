@@ -186,7 +186,7 @@ static void programs_find_what_filters_find(void **state)
   close_world(w);
 }
 
-static void filled_columns_are_marked_whole(void **state)
+static void loaded_columns_are_marked_whole(void **state)
 {
   struct world *w = open_world(2);
   struct value elements[MODEL_SET_MAX], value;
@@ -194,7 +194,7 @@ static void filled_columns_are_marked_whole(void **state)
   (void)state;
   for (uint32_t slot = 0; slot < CAPACITY; slot++) {
     model_draw_value(&w->model, &w->dice, slot % MODEL_ATTRIBUTES, elements, &value);
-    assert_ok(attribute_columns_fill(w->columns, slot, slot % MODEL_ATTRIBUTES, &value));
+    assert_ok(attribute_columns_load(w->columns, slot, slot % MODEL_ATTRIBUTES, &value));
   }
   assert_ok(attribute_columns_finish(w->columns, CAPACITY));
   w->n_slots = CAPACITY;
@@ -248,7 +248,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(programs_find_what_filters_find),
-    cmocka_unit_test(filled_columns_are_marked_whole),
+    cmocka_unit_test(loaded_columns_are_marked_whole),
     cmocka_unit_test(sets_of_texts_and_very_many_values_have_no_program),
     cmocka_unit_test(what_the_stack_cannot_hold_has_no_program),
   };

@@ -133,7 +133,7 @@ static void keys_are_found_in_their_slot_under_churn(void **state)
   (void)state;
   draw_keys(w);
   churn(w, 60000, 5000);
-  for (size_t i = 0; i < w->n_all; i++) { /* filled to the last slot */
+  for (size_t i = 0; i < w->n_all; i++) { /* used to the last slot */
     if (w->all[i].slot == KEYS_NONE)
       put(w, i);
   }
@@ -144,35 +144,35 @@ static void keys_are_found_in_their_slot_under_churn(void **state)
   close_world(w);
 }
 
-struct filler {
+struct loader {
   struct world *world;
   _Atomic size_t next;
 };
 
-static err_code_t fill_some(void *context)
+static err_code_t load_some(void *context)
 {
-  struct filler *f = context;
-  struct world *w = f->world;
+  struct loader *l = context;
+  struct world *w = l->world;
   size_t i;
 
-  while ((i = atomic_fetch_add(&f->next, 1)) < w->n_all) {
+  while ((i = atomic_fetch_add(&l->next, 1)) < w->n_all) {
     struct key_text *text = NULL;
     TRY(key_text_make(span_of_key(&w->all[i]), &text));
-    keys_fill(&w->keys, (uint32_t)i, text);
+    keys_load(&w->keys, (uint32_t)i, text);
     w->all[i].slot = (uint32_t)i;
     w->in_slot[i] = i;
   }
   return ERR_OK;
 }
 
-static void keys_that_threads_have_filled_are_found_and_can_change(void **state)
+static void keys_that_threads_have_loaded_are_found_and_can_change(void **state)
 {
   (void)state;
   for (int round = 0; round < 5; round++) {
     struct world *w = open_world(MAX_KEYS - (size_t)round);
-    struct filler filler = { .world = w };
+    struct loader loader = { .world = w };
     draw_keys(w);
-    assert_ok(parallel_run(3, fill_some, &filler));
+    assert_ok(parallel_run(3, load_some, &loader));
     w->n_slots = w->n_all;
     check_all(w);
     churn(w, 6000, 2000);
@@ -295,7 +295,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(keys_are_found_in_their_slot_under_churn),
-    cmocka_unit_test(keys_that_threads_have_filled_are_found_and_can_change),
+    cmocka_unit_test(keys_that_threads_have_loaded_are_found_and_can_change),
     cmocka_unit_test(keys_that_share_a_home_are_kept_apart_and_gaps_close),
     cmocka_unit_test(keys_with_equal_hashes_are_told_by_their_bytes),
     cmocka_unit_test(keys_chosen_to_share_a_home_do_not),

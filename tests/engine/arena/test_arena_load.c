@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A catalogue that several threads have filled at once answers like one that was put item by item: in both arenas, and
+/* A catalogue that several threads have loaded at once answers like one that was put item by item: in both arenas, and
  * after further changes too. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -106,7 +106,7 @@ static struct engine *put_one_by_one(const struct world *w)
 
 struct feeding {
   const struct world *world;
-  struct engine_filling *filling;
+  struct engine_loading *loading;
   size_t n_items;
   size_t n_threads;
   _Atomic size_t next;
@@ -126,8 +126,8 @@ static err_t give_block(struct feeding *f, struct region *region, size_t first)
   TRY(region_array(region, n, sizeof *texts, &texts));
   for (size_t i = 0; i < n; i++)
     changes[i] = change_of(&f->world->items[first + i], first + i, parts[i], texts[i]);
-  TRY(engine_take(f->filling, region, first, changes, n / 3));
-  return engine_take(f->filling, region, first + n / 3, changes + n / 3, n - n / 3);
+  TRY(engine_loading_put(f->loading, region, first, changes, n / 3));
+  return engine_loading_put(f->loading, region, first + n / 3, changes + n / 3, n - n / 3);
 }
 
 static err_code_t give_blocks(void *context)
@@ -141,11 +141,11 @@ static err_code_t give_blocks(void *context)
   return ERR_OK;
 }
 
-static err_code_t feed(void *context, struct engine_filling *filling)
+static err_code_t feed(void *context, struct engine_loading *loading)
 {
   struct feeding *f = context;
 
-  f->filling = filling;
+  f->loading = loading;
   return parallel_run(f->n_threads, give_blocks, f);
 }
 
@@ -214,23 +214,23 @@ static void churn(struct world *w, struct engine *a, struct engine *b)
   }
 }
 
-static void filled_catalogue_answers_like_one_that_was_put_item_by_item(void **state)
+static void loaded_catalogue_answers_like_one_that_was_put_item_by_item(void **state)
 {
   (void)state;
   for (size_t n_threads = 1; n_threads <= 3; n_threads++) {
     struct world *w = open_world(n_threads);
-    struct engine *one_by_one = put_one_by_one(w), *filled;
+    struct engine *one_by_one = put_one_by_one(w), *loaded;
     struct engine_epoch epoch;
     struct position position;
-    assert_ok(engine_open(&w->config, &filled));
-    replace(w, filled, ITEMS, n_threads);
-    engine_epoch_get(filled, &epoch, &position, 1);
+    assert_ok(engine_open(&w->config, &loaded));
+    replace(w, loaded, ITEMS, n_threads);
+    engine_epoch_get(loaded, &epoch, &position, 1);
     assert_int_equal(epoch.n_items, ITEMS);
     assert_int_equal(position.next, 77);
-    compare(w, filled, one_by_one);
-    churn(w, filled, one_by_one);
-    compare(w, filled, one_by_one);
-    engine_close(&filled);
+    compare(w, loaded, one_by_one);
+    churn(w, loaded, one_by_one);
+    compare(w, loaded, one_by_one);
+    engine_close(&loaded);
     engine_close(&one_by_one);
     close_world(w);
   }
@@ -241,19 +241,19 @@ static void catalogue_can_be_replaced_again(void **state)
 {
   static const size_t sizes[] = { ITEMS, 5, 0, ENGINE_TAKE_SLOTS, ITEMS };
   struct world *w = open_world(9);
-  struct engine *one_by_one = put_one_by_one(w), *filled;
+  struct engine *one_by_one = put_one_by_one(w), *loaded;
   struct engine_epoch epoch;
 
   (void)state;
-  assert_ok(engine_open(&w->config, &filled));
+  assert_ok(engine_open(&w->config, &loaded));
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-    replace(w, filled, sizes[i], 2);
-    engine_epoch_get(filled, &epoch, NULL, 0);
+    replace(w, loaded, sizes[i], 2);
+    engine_epoch_get(loaded, &epoch, NULL, 0);
     assert_int_equal(epoch.n_items, sizes[i]);
     if (sizes[i] == ITEMS)
-      compare(w, filled, one_by_one);
+      compare(w, loaded, one_by_one);
   }
-  engine_close(&filled);
+  engine_close(&loaded);
   engine_close(&one_by_one);
   close_world(w);
 }
@@ -309,7 +309,7 @@ static void too_many_items_are_an_error(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(filled_catalogue_answers_like_one_that_was_put_item_by_item),
+    cmocka_unit_test(loaded_catalogue_answers_like_one_that_was_put_item_by_item),
     cmocka_unit_test(catalogue_can_be_replaced_again),
     cmocka_unit_test(progress_is_noted_after_the_last_item_was_given),
     cmocka_unit_test(too_many_items_are_an_error),
