@@ -5,9 +5,9 @@
  * MDB_NOMETASYNC: a power cut may lose the newest transactions, and they are replayed from the log, but it never tears
  * one. A killed process loses nothing. The store never uses MDB_WRITEMAP.
  *
- * Two catalogues. The daemon serves the live one. A rebuild fills a second one beside it, and one transaction then
- * makes the second one live. "The current catalogue" below is the one that follows the log: the one being rebuilt
- * during a rebuild, else the live one.
+ * Two catalogues. The daemon serves the live one. A rebuild reads the log into a second one beside it, and one
+ * transaction then makes the second one live. "The current catalogue" below is the one that follows the log: the one
+ * being rebuilt during a rebuild, else the live one.
  *
  * One key in several partitions. If a topic grew, or its producers hash keys differently, several partitions have
  * records of one key, and which is read first is a race. So the store keeps a state of the key for each partition: the

@@ -39,7 +39,7 @@ static err_t step(struct catalogue *c)
   TRY(catalogue_retry_damage(c));
   TRY(topic_audit_step(&c->audit, &c->topic.positions));
   TRY(catalogue_sweep(c));
-  catalogue_say_fill(c);
+  catalogue_say_bulk(c);
   TRY(catalogue_commit(c));
   TRY(catalogue_step_models(c));
   return catalogue_report_update(c);

@@ -105,7 +105,7 @@ struct limits {
 static struct limits limits_of(const struct catalogue *c, bool is_bulk)
 {
   if (is_bulk)
-    return (struct limits){ CATALOGUE_FILL_ITEMS, CATALOGUE_FILL_BYTES, CATALOGUE_FILL_MS, POLL_MS };
+    return (struct limits){ CATALOGUE_BULK_ITEMS, CATALOGUE_BULK_BYTES, CATALOGUE_BULK_MS, POLL_MS };
   return (struct limits){ c->with.config->catalogue.batch_items, SIZE_MAX,
                           (int)config_number(&c->with.config->catalogue.publish_interval_ms), 0 };
 }

@@ -5,7 +5,7 @@
 
 /* Only CATALOGUE_LIVE is ready. */
 enum catalogue_phase {
-  CATALOGUE_LOADING,     /* filling the arenas from the store */
+  CATALOGUE_LOADING,     /* loading the store into the arenas */
   CATALOGUE_CONNECTING,  /* waiting for a broker that answers */
   CATALOGUE_TOPIC_AWAY,  /* the broker answers, but has no such topic */
   CATALOGUE_DENIED,      /* the broker does not allow us to read the topic */

@@ -12,8 +12,8 @@
  *   catalogue_ahead.c          read the next batch while the store writes the last one
  *   catalogue_gather.c         read records into a batch
  *   catalogue_apply.c          write a batch to store and engine
- *   catalogue_fill.c           the first fill: records go to the store alone
- *   catalogue_load.c           fill the arenas from the store
+ *   catalogue_bulk.c           the bulk read: records go to the store alone
+ *   catalogue_load.c           load the store into the arenas
  *   catalogue_commit.c         positions for Kafka's tools
  *   catalogue_models.c         generations of models: read the control topic, and do what it asks for
  *   catalogue_sweep.c          delete items that have been expired for long
@@ -41,8 +41,8 @@
 /* A broker that refuses us is asked again less often: a person has to act first. */
 enum { CATALOGUE_POLL_ITEMS = 256, CATALOGUE_RETRY_MS = 500, CATALOGUE_REFUSED_MS = 2000 };
 
-/* A batch of a first fill or a rebuild, one transaction of the store. It ends at the first of these limits. */
-enum { CATALOGUE_FILL_ITEMS = 65536, CATALOGUE_FILL_BYTES = 64 << 20, CATALOGUE_FILL_MS = 500 };
+/* A batch of a bulk read or a rebuild, one transaction of the store. It ends at the first of these limits. */
+enum { CATALOGUE_BULK_ITEMS = 65536, CATALOGUE_BULK_BYTES = 64 << 20, CATALOGUE_BULK_MS = 500 };
 
 /* A partition that cannot be read at some offset. */
 struct damage {
@@ -91,8 +91,8 @@ struct catalogue_ahead {
   struct item_batch storing; /* the batch before, while the store writes it */
 };
 
-/* A first fill, during which records go to the store alone: catalogue_fill.c begins it, catalogue_load.c ends it. */
-struct catalogue_fill {
+/* A bulk read, during which records go to the store alone: catalogue_bulk.c begins it, catalogue_load.c ends it. */
+struct catalogue_bulk {
   bool is_under_way;
   int64_t begin_ns;
   int64_t say_due_ns; /* no log line about it before this */
@@ -149,7 +149,7 @@ struct catalogue {
   struct age_watch ages;
   struct catalogue_gather gather;
   struct catalogue_ahead ahead;
-  struct catalogue_fill fill;
+  struct catalogue_bulk bulk;
   struct catalogue_room room;
   struct catalogue_load load;
   struct catalogue_progress progress;
@@ -257,16 +257,16 @@ bool catalogue_can_wait(const struct catalogue *c, size_t first);
  * records that were read must be in the store. */
 err_t catalogue_note_full(struct catalogue *c);
 
-/* ---- catalogue_fill.c ---- */
+/* ---- catalogue_bulk.c ---- */
 
-/* Begin a first fill if it is worth it: nobody searches yet, and much is to be read. Until it ends, records go to the
+/* Begin a bulk read if it is worth it: nobody searches yet, and much is to be read. Until it ends, records go to the
  * store alone. */
-void catalogue_begin_fill(struct catalogue *c);
+void catalogue_begin_bulk(struct catalogue *c);
 
-/* Log how far a first fill is, if one is under way and a line is due. */
-void catalogue_say_fill(struct catalogue *c);
+/* Log how far a bulk read is, if one is under way and a line is due. */
+void catalogue_say_bulk(struct catalogue *c);
 
-/* Let queries be answered from now on: end the first fill, if one is under way, by loading the store. All records that
+/* Let queries be answered from now on: end the bulk read, if one is under way, by loading the store. All records that
  * were read must be in the store. */
 err_t catalogue_serve(struct catalogue *c);
 
@@ -275,10 +275,10 @@ err_t catalogue_serve_stored(struct catalogue *c);
 
 /* ---- catalogue_load.c ---- */
 
-/* Load the store into the arenas before anyone searches, with the given watermark. Ends a first fill. */
+/* Load the store into the arenas before anyone searches, with the given watermark. Ends a bulk read. */
 err_t catalogue_load(struct catalogue *c, const struct position *positions, size_t n);
 
-/* Replace the items that are being searched by those that the store has now. Ends a first fill. */
+/* Replace the items that are being searched by those that the store has now. Ends a bulk read. */
 err_t catalogue_replace(struct catalogue *c);
 
 /* Remove the parts of a stored item that no space can use: the space is not configured, or its model has another size

@@ -12,7 +12,7 @@ enum { META_SCHEMA = 3 };
 #define META_NO_SIDE UINT64_MAX
 
 struct meta_side {
-  uint64_t log_number; /* of the log that fills it; records of a lower number come from a forgotten log */
+  uint64_t log_number; /* of the log that it is read from; records of a lower number come from a forgotten log */
   uint64_t n_items;
 };
 

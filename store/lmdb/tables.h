@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of a store: `meta`, and four for each catalogue.
  *
- * There is room for three catalogues, called sides: the live one, the one that a rebuild fills, and one whose rows are
+ * There is room for three catalogues, called sides: the live one, the one of a rebuild, and one whose rows are
  * being freed. Table `meta` says which side is which.
  */
 #ifndef STORE_TABLES_H

@@ -22,7 +22,7 @@ from wire import pb
 N_ITEMS = int(os.environ.get("E2E_ITEMS") or 20000)
 PER_TRANSACTION = 500
 KILLS = 6
-# Several batches of a first fill.
+# Several batches of a bulk read.
 FILL_RECORDS = 6 * N_ITEMS
 FILL_KEYS = 3000
 
