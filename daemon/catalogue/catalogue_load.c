@@ -60,8 +60,8 @@ void catalogue_drop_unusable_parts(struct catalogue *c, struct item_change *chan
   change->n_parts = n;
 }
 
-/* A load under way: what its threads share. */
-struct load {
+/* How far a load is: what its threads share. */
+struct load_progress {
   struct catalogue *catalogue;
   uint64_t n_items;
   int64_t begin_ns;
@@ -70,32 +70,32 @@ struct load {
 };
 
 /* Log how far a long load is. Only one thread finds it due. */
-static void say_progress(struct load *load, uint64_t n_read)
+static void say_progress(struct load_progress *progress, uint64_t n_read)
 {
-  int64_t now = clock_now_ns(), due = atomic_load(&load->say_due_ns);
+  int64_t now = clock_now_ns(), due = atomic_load(&progress->say_due_ns);
 
-  if (now < due || !atomic_compare_exchange_strong(&load->say_due_ns, &due, now + SAY_EVERY_S * CLOCK_NS_PER_S))
+  if (now < due || !atomic_compare_exchange_strong(&progress->say_due_ns, &due, now + SAY_EVERY_S * CLOCK_NS_PER_S))
     return;
-  double seconds = (double)(now - load->begin_ns) / (double)CLOCK_NS_PER_S;
+  double seconds = (double)(now - progress->begin_ns) / (double)CLOCK_NS_PER_S;
   double rate = (double)n_read / seconds;
-  log_info("store_loading", "items=%" PRIu64 " of=%" PRIu64 " items_per_s=%.0f remaining_s=%.0f", n_read, load->n_items,
-           rate, (double)(load->n_items - n_read) / rate);
+  log_info("store_loading", "items=%" PRIu64 " of=%" PRIu64 " items_per_s=%.0f remaining_s=%.0f", n_read,
+           progress->n_items, rate, (double)(progress->n_items - n_read) / rate);
 }
 
 static err_code_t check_chunk(void *context, struct item_change *changes, size_t n)
 {
-  struct load *load = context;
+  struct load_progress *progress = context;
 
   pulse_beat();
-  if (catalogue_is_stopping(load->catalogue))
+  if (catalogue_is_stopping(progress->catalogue))
     return err_set(ERR_STOPPING, __FILE__, __LINE__, "the daemon is stopping");
   for (size_t i = 0; i < n; i++)
-    catalogue_drop_unusable_parts(load->catalogue, &changes[i]);
-  say_progress(load, atomic_fetch_add(&load->n_read, n) + n);
+    catalogue_drop_unusable_parts(progress->catalogue, &changes[i]);
+  say_progress(progress, atomic_fetch_add(&progress->n_read, n) + n);
   return ERR_OK;
 }
 
-static err_t load(struct catalogue *c, size_t n_threads, const struct position *positions, size_t n)
+static err_t run_load(struct catalogue *c, size_t n_threads, const struct position *positions, size_t n)
 {
   struct store_stats stats;
   int64_t begin = clock_now_ns();
@@ -104,7 +104,7 @@ static err_t load(struct catalogue *c, size_t n_threads, const struct position *
   c->load.n_unusable = 0;
   if (c->models)
     models_note_loading(c->models);
-  struct load load = { c, stats.n_items, begin, 0, begin + SAY_EVERY_S * CLOCK_NS_PER_S };
+  struct load_progress progress = { c, stats.n_items, begin, 0, begin + SAY_EVERY_S * CLOCK_NS_PER_S };
   struct store_loading loading = {
     .store = c->with.store,
     .engine = c->with.engine,
@@ -112,7 +112,7 @@ static err_t load(struct catalogue *c, size_t n_threads, const struct position *
     .positions = positions,
     .n_positions = n,
     .check = check_chunk,
-    .context = &load,
+    .context = &progress,
   };
 
   TRY(store_loading_run(&loading));
@@ -126,7 +126,7 @@ static err_t load(struct catalogue *c, size_t n_threads, const struct position *
 
 err_t catalogue_load(struct catalogue *c, const struct position *positions, size_t n)
 {
-  return load(c, cores_available(), positions, n);
+  return run_load(c, cores_available(), positions, n);
 }
 
 err_t catalogue_replace(struct catalogue *c)
@@ -136,5 +136,5 @@ err_t catalogue_replace(struct catalogue *c)
 
   region_reset(&c->scratch);
   TRY(catalogue_list_watermark(c, &positions, &n));
-  return load(c, catalogue_is_serving(c) ? threads_beside_searches() : cores_available(), positions, n);
+  return run_load(c, catalogue_is_serving(c) ? threads_beside_searches() : cores_available(), positions, n);
 }
