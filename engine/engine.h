@@ -11,6 +11,7 @@
 #include "base/query.h"
 #include "base/region.h"
 #include "engine/engine_config.h"
+#include "engine/load_block.h"
 #include "engine/model/model_lengths.h"
 #include "kernels/kernels.h"
 
@@ -146,10 +147,9 @@ err_t engine_replace(struct engine *e, engine_feed feed, void *context, size_t n
  *
  * scratch  memory for the call; not reset
  *
- * Thread: any while feed runs; several at once if the slots of each call lie within blocks of ENGINE_TAKE_SLOTS slots
+ * Thread: any while feed runs; several at once if the slots of each call lie within blocks of LOAD_BLOCK_SLOTS slots
  * that no other call has at that time.
  */
-enum { ENGINE_TAKE_SLOTS = 512 };
 err_t engine_loading_put(struct engine_loading *loading, struct region *scratch, size_t first,
                          const struct item_change *changes, size_t n);
 

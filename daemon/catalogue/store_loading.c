@@ -49,7 +49,7 @@ static err_code_t feed(void *context, struct engine_loading *into)
   const struct store_loading *loading = context;
   struct work work = { .loading = loading, .into = into };
 
-  TRY(store_scan_begin(loading->store, ENGINE_TAKE_SLOTS, &work.scan));
+  TRY(store_scan_begin(loading->store, LOAD_BLOCK_SLOTS, &work.scan));
   TRY(parallel_run(loading->n_threads, load_chunks, &work));
   return store_scan_end(&work.scan);
 }

@@ -2,11 +2,15 @@
 /* Loads new items into an empty arena, on all its backends, or the items of the other arena. */
 #include "engine/arena/arena_load.h"
 
+#include <assert.h>
+
 #include "engine/arena/arena_alive.h"
 #include "engine/arena/arena_space.h"
 
 /* The table entry of a key is prefetched this many items before it is written. */
 enum { KEYS_AHEAD = 8 };
+
+static_assert(LOAD_BLOCK_SLOTS % 64 == 0, "a word of has_part belongs to one thread");
 
 void arena_load_begin(struct arena *a, struct arena_load *out)
 {
@@ -46,7 +50,7 @@ static err_t load_part(struct arena_load *l, struct arena_space *space, uint32_t
     if (err != ERR_OK)
       TRY(backends_fail(l->arena->backends, b, err));
   }
-  bits_set(space->has_part, slot); /* a block of slots, and so each of its words, belongs to one thread */
+  bits_set(space->has_part, slot);
   return ERR_OK;
 }
 
@@ -81,7 +85,6 @@ err_t arena_load_put(struct arena_load *l, size_t first, const struct prepared_c
       keys_prefetch(&a->keys, changes[i + KEYS_AHEAD].change->key);
     TRY(load_item(l, (uint32_t)(first + i), &changes[i]));
   }
-  atomic_fetch_add(&l->n_items, n);
   return ERR_OK;
 }
 
@@ -144,7 +147,6 @@ err_t arena_load_copy(struct arena_load *l, const struct arena *from, size_t blo
   ARENA_FOR_EACH_SPACE (a, space)
     TRY(copy_space(l, (size_t)(space - a->spaces), from, (uint32_t)first, (uint32_t)end));
   TRY(attribute_columns_copy(a->attributes, from->attributes, first, end - first));
-  atomic_fetch_add(&l->n_items, end - first);
   return ERR_OK;
 }
 
@@ -152,10 +154,10 @@ err_t arena_load_finish(struct arena_load *l)
 {
   struct arena *a = l->arena;
 
-  a->n_slots = a->high_slots = l->n_items;
+  a->n_slots = a->high_slots = l->end;
   change_log_touch_all(&a->slots);
   ARENA_FOR_EACH_SPACE (a, space) {
-    space->n_items += bits_count(space->has_part, bits_words(a->n_slots));
+    space->n_items = bits_count(space->has_part, bits_words(a->n_slots));
     if (space->is_current || 2 * space->n_items >= a->n_slots) /* the parts of another one may be still to come */
       TRY(arena_space_build_index(a, space));
   }

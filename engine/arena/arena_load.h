@@ -13,9 +13,8 @@
 
 struct arena_load {
   struct arena *arena;
-  pthread_mutex_t lock;   /* for columns that one thread at a time may load */
-  _Atomic size_t n_items; /* items put so far */
-  _Atomic size_t end;     /* no item has been put into this slot or a higher one */
+  pthread_mutex_t lock; /* for columns that one thread at a time may load */
+  _Atomic size_t end;   /* no item has been put into this slot or a higher one */
 };
 
 /* Begin to load an arena that arena_init() has made. */

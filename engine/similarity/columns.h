@@ -12,6 +12,7 @@
 
 #include "base/query.h"
 #include "base/region.h"
+#include "engine/load_block.h"
 #include "engine/similarity/admit.h"
 #include "kernels/kernels.h"
 #include "kernels/topk.h"
@@ -85,9 +86,6 @@ static inline struct search_batch search_batch_part(const struct search_batch *b
 
 #define COLUMNS_NEW_SLOT UINT32_MAX
 enum { COLUMNS_PREFETCH_STEPS = 2 };
-
-/* While columns are loaded, a block of this many slots belongs to one thread. */
-enum { LOAD_BLOCK_SLOTS = 512 };
 
 struct columns_ops {
   /* Reserve columns for `capacity` slots. The model must stay valid while they are open. */

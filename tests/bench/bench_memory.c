@@ -96,8 +96,8 @@ static err_code_t take_all(void *context, struct engine_loading *loading)
   static struct item_change changes[BATCH];
   const struct catalogue *c = context;
 
-  for (size_t begin = 0; begin < c->n_items; begin += ENGINE_TAKE_SLOTS) {
-    size_t n = make_changes(c, begin, ENGINE_TAKE_SLOTS, changes);
+  for (size_t begin = 0; begin < c->n_items; begin += LOAD_BLOCK_SLOTS) {
+    size_t n = make_changes(c, begin, LOAD_BLOCK_SLOTS, changes);
     region_reset(&scratch);
     TRY(engine_loading_put(loading, &scratch, begin, changes, n));
   }

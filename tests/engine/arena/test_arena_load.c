@@ -115,7 +115,7 @@ struct feeding {
 /* Give one block of slots, in two pieces. */
 static err_t give_block(struct feeding *f, struct region *region, size_t first)
 {
-  size_t n = f->n_items - first < ENGINE_TAKE_SLOTS ? f->n_items - first : ENGINE_TAKE_SLOTS;
+  size_t n = f->n_items - first < LOAD_BLOCK_SLOTS ? f->n_items - first : LOAD_BLOCK_SLOTS;
   struct item_change *changes;
   struct part(*parts)[SPACES];
   char(*texts)[32];
@@ -136,7 +136,7 @@ static err_code_t give_blocks(void *context)
   struct feeding *f = context;
   size_t first;
 
-  while ((first = atomic_fetch_add(&f->next, ENGINE_TAKE_SLOTS)) < f->n_items)
+  while ((first = atomic_fetch_add(&f->next, LOAD_BLOCK_SLOTS)) < f->n_items)
     TRY(give_block(f, &region, first));
   return ERR_OK;
 }
@@ -239,7 +239,7 @@ static void loaded_catalogue_answers_like_one_that_was_put_item_by_item(void **s
 /* A catalogue can be replaced by a smaller one, by nothing, and by a larger one. */
 static void catalogue_can_be_replaced_again(void **state)
 {
-  static const size_t sizes[] = { ITEMS, 5, 0, ENGINE_TAKE_SLOTS, ITEMS };
+  static const size_t sizes[] = { ITEMS, 5, 0, LOAD_BLOCK_SLOTS, ITEMS };
   struct world *w = open_world(9);
   struct engine *one_by_one = put_one_by_one(w), *loaded;
   struct engine_epoch epoch;
@@ -284,7 +284,7 @@ static size_t count_notes(const struct world *w, const struct engine_space *spac
 static void progress_is_noted_after_the_last_item_was_given(void **state)
 {
   struct world *w = open_world(11);
-  size_t n_blocks = (ITEMS + ENGINE_TAKE_SLOTS - 1) / ENGINE_TAKE_SLOTS;
+  size_t n_blocks = (ITEMS + LOAD_BLOCK_SLOTS - 1) / LOAD_BLOCK_SLOTS;
 
   (void)state;
   assert_int_equal(count_notes(w, &w->spaces[2], 1), n_blocks); /* dot products have no cells */

@@ -314,8 +314,8 @@ static err_code_t feed(void *context, struct engine_loading *loading)
   static struct batch b;
 
   w->now_ms += 100; /* loading takes time */
-  for (size_t first = 0; first < ITEMS; first += ENGINE_TAKE_SLOTS) {
-    size_t end = first + ENGINE_TAKE_SLOTS < ITEMS ? first + ENGINE_TAKE_SLOTS : (size_t)ITEMS;
+  for (size_t first = 0; first < ITEMS; first += LOAD_BLOCK_SLOTS) {
+    size_t end = first + LOAD_BLOCK_SLOTS < ITEMS ? first + LOAD_BLOCK_SLOTS : (size_t)ITEMS;
     for (size_t i = first; i < end; i += BATCH) {
       size_t n = end - i < BATCH ? end - i : (size_t)BATCH;
       for (size_t j = 0; j < n; j++)

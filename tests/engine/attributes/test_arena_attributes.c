@@ -198,9 +198,9 @@ struct feeding {
 
 static err_t give_block(struct feeding *f, struct region *region, size_t first)
 {
-  struct item_change changes[ENGINE_TAKE_SLOTS];
-  char keys[ENGINE_TAKE_SLOTS][KEY_BYTES];
-  size_t n = ITEMS - first < ENGINE_TAKE_SLOTS ? ITEMS - first : (size_t)ENGINE_TAKE_SLOTS;
+  struct item_change changes[LOAD_BLOCK_SLOTS];
+  char keys[LOAD_BLOCK_SLOTS][KEY_BYTES];
+  size_t n = ITEMS - first < LOAD_BLOCK_SLOTS ? ITEMS - first : (size_t)LOAD_BLOCK_SLOTS;
 
   for (size_t i = 0; i < n; i++) {
     struct attribute_value *attributes;
@@ -221,7 +221,7 @@ static err_code_t give_blocks(void *context)
   struct feeding *f = context;
   size_t first;
 
-  while ((first = atomic_fetch_add(&f->next, ENGINE_TAKE_SLOTS)) < ITEMS)
+  while ((first = atomic_fetch_add(&f->next, LOAD_BLOCK_SLOTS)) < ITEMS)
     TRY(give_block(f, &region, first));
   return ERR_OK;
 }
