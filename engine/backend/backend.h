@@ -7,11 +7,14 @@
 #include <stdatomic.h>
 
 #include "engine/engine_config.h"
+#include "engine/search/search_batch.h"
 #include "engine/similarity/columns.h"
 #include "engine/similarity/similarity.h"
 
 struct attribute_columns;
 struct device_attributes;
+
+enum backend_kind { BACKEND_CPU, BACKEND_CUDA };
 
 struct backend {
   enum backend_kind kind;

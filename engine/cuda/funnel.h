@@ -32,6 +32,7 @@
 #include "engine/cuda/device_columns.h"
 #include "engine/cuda/device_programs.h"
 #include "engine/cuda/device_worker.h"
+#include "engine/search/search_batch.h"
 #include "kernels/cuda/admitted.h"
 #include "kernels/cuda/candidates.h"
 #include "kernels/cuda/lists.h"

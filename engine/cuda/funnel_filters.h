@@ -4,6 +4,7 @@
 #define ENGINE_CUDA_FUNNEL_FILTERS_H
 
 #include "engine/cuda/funnel.h"
+#include "engine/search/search_batch.h"
 
 /* How many different filters that leave items out the batch's queries have. */
 size_t funnel_n_filters(const struct search_batch *batch);

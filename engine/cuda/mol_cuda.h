@@ -6,6 +6,7 @@
 #include "engine/cuda/funnel.h"
 #include "engine/cuda/mol_pairs_cuda.h"
 #include "engine/mol/mol_model.h"
+#include "engine/search/search_batch.h"
 #include "kernels/cuda/candidates.h"
 #include "kernels/cuda/mol_bounds.h"
 #include "kernels/cuda/mol_halves.h"

@@ -4,6 +4,7 @@
 #define ENGINE_CUDA_VECTOR_CUDA_H
 
 #include "engine/cuda/funnel.h"
+#include "engine/search/search_batch.h"
 #include "engine/vector/vector_model.h"
 #include "kernels/cuda/vector_rotate.h"
 

@@ -5,6 +5,7 @@
 #define ENGINE_MOL_MOL_CANDIDATES_H
 
 #include "engine/mol/mol_scorer.h"
+#include "engine/search/search_batch.h"
 
 /* For each query and each pair (n, m) of components, find the N admitted items with the largest <f_n, g_m>: the paper's
  * TopKDotProduct(f_p(q), X_p). Dot products are in f32, and ties are broken by key.

@@ -291,7 +291,7 @@ static err_t seed_claimed(const struct mol_columns *c, struct search_batch *batc
   for (size_t q = 0; q < batch->n; q++)
     floors[q] = -INFINITY;
   while (share_claim(batch, JOB_SEED, batch->n, n_each, &steps)) {
-    struct search_batch part = search_batch_part(batch, steps.first, steps.end - steps.first);
+    struct search_batch part = search_batch_slice(batch, steps.first, steps.end - steps.first);
     TRY(mol_exact_seed(c, &part, floors + steps.first));
     for (size_t q = steps.first; q < steps.end; q++)
       batch->results[q].floor = floors[q];
@@ -346,7 +346,7 @@ static err_t choose_scan(const struct mol_columns *c, const struct search_batch 
 
 static err_t scan_alone(const struct mol_columns *c, struct search_batch *batch, size_t q, const float *floors)
 {
-  struct search_batch part = search_batch_part(batch, q, 1);
+  struct search_batch part = search_batch_slice(batch, q, 1);
   struct region_mark mark = region_mark(batch->scratch);
 
   float floor = fmaxf(floors[q], batch->results[q].floor); /* a floor that another member found is in the result */

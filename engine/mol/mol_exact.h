@@ -6,6 +6,7 @@
 #define ENGINE_MOL_MOL_EXACT_H
 
 #include "engine/mol/mol_scorer.h"
+#include "engine/search/search_batch.h"
 
 /* Find floors [batch->n] from the items with the best averaged vectors. Returns ERR_MEMORY. */
 err_t mol_exact_seed(const struct mol_columns *c, struct search_batch *batch, float *floors);

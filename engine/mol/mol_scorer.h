@@ -15,6 +15,7 @@
 
 #include "engine/mol/mol_tile.h"
 #include "engine/search/kth_best.h"
+#include "engine/search/search_batch.h"
 
 /* A set of slots, as a bitmap. */
 struct slot_set {

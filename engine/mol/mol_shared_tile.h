@@ -4,6 +4,7 @@
 #define ENGINE_MOL_MOL_SHARED_TILE_H
 
 #include "engine/mol/mol_scorer.h"
+#include "engine/search/search_batch.h"
 
 struct mol_shared_tile {
   struct mol_tile tile;

@@ -9,6 +9,7 @@
 #define ENGINE_MOL_MOL_TILE_H
 
 #include "engine/mol/mol_columns.h"
+#include "engine/search/search_batch.h"
 
 /* Queries that make up for gathering or loading the items of a tile. */
 enum { MOL_SHARING_MIN = 4 };

@@ -4,6 +4,7 @@
 #define ENGINE_MOL_MOL_WALK_H
 
 #include "engine/mol/mol_columns.h"
+#include "engine/search/search_batch.h"
 
 struct mol_walk {
   const uint32_t *slots; /* [n], rising; NULL: 0..n-1 */

@@ -8,6 +8,7 @@
 #include "engine/recjpq/recjpq_rings.h"
 #include "engine/recjpq/recjpq_search.h"
 #include "engine/search/kth_best.h"
+#include "engine/search/search_batch.h"
 
 struct recjpq_budget {
   size_t n_scan;         /* the cost of a scan */

@@ -8,6 +8,7 @@
 #define ENGINE_RECJPQ_RECJPQ_GUESS_H
 
 #include "engine/recjpq/recjpq_search.h"
+#include "engine/search/search_batch.h"
 
 /* Is K so large, and are so many items admitted, that a guess takes less time than a proof? */
 bool recjpq_guess_pays(const struct kernels *kernels, const struct search_result *result, uint64_t n_items,

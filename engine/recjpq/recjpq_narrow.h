@@ -5,6 +5,7 @@
 #define ENGINE_RECJPQ_RECJPQ_NARROW_H
 
 #include "engine/recjpq/recjpq_columns.h"
+#include "engine/search/search_batch.h"
 
 /* The sub-items that a search looks at. */
 struct recjpq_subitems {

@@ -8,6 +8,7 @@
 #include "engine/recjpq/recjpq_deficits.h"
 #include "engine/recjpq/recjpq_hits.h"
 #include "engine/recjpq/recjpq_visited.h"
+#include "engine/search/search_batch.h"
 
 enum {
   RECJPQ_PENDING_MAX = 64,

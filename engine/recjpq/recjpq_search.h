@@ -4,6 +4,7 @@
 #define ENGINE_RECJPQ_RECJPQ_SEARCH_H
 
 #include "engine/recjpq/recjpq_scan.h"
+#include "engine/search/search_batch.h"
 
 #define RECJPQ_BY_KERNELS SIZE_MAX
 

@@ -5,6 +5,7 @@
 #define ENGINE_RECJPQ_RECJPQ_UNCHECKED_H
 
 #include "base/region.h"
+#include "engine/search/search_batch.h"
 #include "engine/similarity/admit.h"
 
 /* An item that was scored, and whose slot has not been read yet. */

@@ -4,6 +4,7 @@
 #define ENGINE_RECJPQ_RECJPQ_WARM_UP_H
 
 #include "engine/recjpq/recjpq_scan.h"
+#include "engine/search/search_batch.h"
 
 /* Set the search's floor. For each pair of splits, the items of a few cells are scored. The items of one pair's cells
  * are distinct, so K of them reach the K-th best of their scores. The floor is the highest of these K-th best scores

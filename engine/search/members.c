@@ -94,11 +94,11 @@ static err_t search_queries(struct members *m, size_t number)
   if (number > 0)
     region_reset(scratch);
   while (share_claim(&claims, 0, m->batch->n, size_min(n_evenly, m->row->queries_per_claim), &steps)) {
-    struct search_batch part = search_batch_part(m->batch, steps.first, steps.end - steps.first);
+    struct search_batch slice = search_batch_slice(m->batch, steps.first, steps.end - steps.first);
     struct region_mark mark = region_mark(scratch);
-    part.scratch = scratch;
-    part.member = number;
-    TRY(m->row->search.on_cpu(m->columns, &part));
+    slice.scratch = scratch;
+    slice.member = number;
+    TRY(m->row->search.on_cpu(m->columns, &slice));
     region_rewind(scratch, mark);
   }
   return ERR_OK;

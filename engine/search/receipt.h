@@ -3,7 +3,7 @@
 #ifndef ENGINE_RECEIPT_H
 #define ENGINE_RECEIPT_H
 
-#include "engine/similarity/columns.h"
+#include "engine/search/search_batch.h"
 
 /* Fill the receipt and the counts of an exact answer: every admitted item was either scored or proven not to be among
  * the K best. The bound is the K-th best score. Call this when the heap is complete. */

@@ -18,8 +18,8 @@
 #include <math.h>
 #include <stdatomic.h>
 
+#include "engine/search/search_batch.h"
 #include "engine/team/team.h"
-#include "engine/similarity/columns.h"
 
 struct share {
   struct team_search search;

@@ -15,8 +15,6 @@ struct columns;
 struct model;
 struct search_batch;
 
-enum backend_kind { BACKEND_CPU, BACKEND_CUDA, N_BACKENDS };
-
 /* Search a batch in columns of the row's similarity. Fills topk, receipt and counts of each result. */
 typedef err_code_t method_search(const struct columns *columns, struct search_batch *batch);
 

@@ -13,6 +13,7 @@
 #define ENGINE_VECTOR_VECTOR_CANDIDATES_H
 
 #include "engine/search/kth_best.h"
+#include "engine/search/search_batch.h"
 #include "engine/vector/vector_columns.h"
 
 struct vector_candidates {

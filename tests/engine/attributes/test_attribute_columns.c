@@ -13,7 +13,7 @@
 #include "base/parallel.h"
 #include "engine/attributes/attribute_column.h"
 #include "engine/attributes/attribute_selection.h"
-#include "engine/similarity/columns.h"
+#include "engine/load_block.h"
 #include "tests/support/attribute_model.h"
 
 enum { CAPACITY = 5003, WORDS = (CAPACITY + 63) / 64, MANY = 1000003 };
