@@ -23,7 +23,7 @@ void engine_publish_note_time(struct engine *e)
   atomic_store(&e->next_change_ms, pair_back(e->pair)->lifetimes.next_ms);
 }
 
-static err_t apply_to_back(struct engine *e, const struct epoch *epoch, struct prepared_change *changes, size_t n)
+err_t engine_publish_to_back(struct engine *e, const struct epoch *epoch, struct prepared_change *changes, size_t n)
 {
   struct arena *back = pair_back(e->pair);
 
@@ -36,10 +36,10 @@ static err_t apply_to_back(struct engine *e, const struct epoch *epoch, struct p
 
 err_t engine_publish(struct engine *e, const struct epoch *epoch, struct prepared_change *changes, size_t n)
 {
-  TRY(apply_to_back(e, epoch, changes, n));
+  TRY(engine_publish_to_back(e, epoch, changes, n));
   pair_publish(e->pair);
   pair_wait_for_readers(e->pair);
-  TRY(apply_to_back(e, epoch, changes, n));
+  TRY(engine_publish_to_back(e, epoch, changes, n));
   engine_publish_note_time(e);
   return ERR_OK;
 }
@@ -65,11 +65,11 @@ err_t engine_publish_changes(struct engine *e, const struct prepare_target *targ
 err_t engine_publish_edit(struct engine *e, const struct epoch *epoch, engine_edit edit, void *context)
 {
   edit(pair_back(e->pair), context);
-  TRY(apply_to_back(e, epoch, NULL, 0));
+  TRY(engine_publish_to_back(e, epoch, NULL, 0));
   pair_publish(e->pair);
   pair_wait_for_readers(e->pair);
   edit(pair_back(e->pair), context);
-  TRY(apply_to_back(e, epoch, NULL, 0));
+  TRY(engine_publish_to_back(e, epoch, NULL, 0));
   engine_publish_note_time(e);
   return ERR_OK;
 }

@@ -22,6 +22,9 @@ struct epoch engine_publish_next(struct engine *e, const struct position *positi
 /* Let engine_next_change_ms() know when the next item expires or comes out of its embargo. */
 void engine_publish_note_time(struct engine *e);
 
+/* Apply changes, the time and the positions of an epoch to the back arena. Errors as engine_apply(). */
+err_t engine_publish_to_back(struct engine *e, const struct epoch *epoch, struct prepared_change *changes, size_t n);
+
 /* Apply changes to the back arena, flip the pair, and apply them to the other one. Errors and blocking as
  * engine_apply(). */
 err_t engine_publish(struct engine *e, const struct epoch *epoch, struct prepared_change *changes, size_t n);

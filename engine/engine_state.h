@@ -30,6 +30,9 @@ struct engine {
   struct region batch; /* scratch memory of the catalogue thread: the batch that engine_apply() prepares */
 };
 
+/* What both arenas are made for. Valid while the engine is open. */
+struct arena_plan engine_arena_plan(struct engine *e);
+
 /* The wall clock, in milliseconds since 1970. */
 int64_t engine_unix_ms(const struct engine *e);
 
