@@ -49,12 +49,12 @@ static size_t tail_bytes(const char *name)
 
 /* Return the tensor whose name has the longest common suffix with the missing one, or NULL if none is similar enough.
  */
-static const char *find_like(const struct safetensors *file, tensor_hint_next next, const char *missing)
+static const char *find_like(const struct safetensors *file, const char *missing)
 {
   size_t longest = tail_bytes(missing) + LIKE_BYTES_MIN - 1;
   const char *like = NULL;
 
-  for (const char *name = NULL; (name = next(file, name));) {
+  for (const char *name = NULL; (name = safetensors_next_tensor(file, name));) {
     size_t n = is_renamed(name) ? 0 : common_suffix(name, missing);
     if (n > longest) {
       longest = n;
@@ -65,11 +65,11 @@ static const char *find_like(const struct safetensors *file, tensor_hint_next ne
 }
 
 /* Return the tensor that has the missing name below a wrapper module, like "module.W" for "W". */
-static const char *find_wrapped(const struct safetensors *file, tensor_hint_next next, const char *missing)
+static const char *find_wrapped(const struct safetensors *file, const char *missing)
 {
   size_t n = strlen(missing);
 
-  for (const char *name = NULL; (name = next(file, name));) {
+  for (const char *name = NULL; (name = safetensors_next_tensor(file, name));) {
     size_t n_name = strlen(name);
     if (n_name > n + 1 && name[n_name - n - 1] == '.' && strcmp(name + n_name - n, missing) == 0)
       return name;
@@ -77,11 +77,11 @@ static const char *find_wrapped(const struct safetensors *file, tensor_hint_next
   return NULL;
 }
 
-static void print_names(const struct safetensors *file, tensor_hint_next next, char text[TENSOR_HINT_MAX])
+static void print_names(const struct safetensors *file, char text[TENSOR_HINT_MAX])
 {
   size_t n = 0, at = 0;
 
-  for (const char *name = NULL; (name = next(file, name)); n++) {
+  for (const char *name = NULL; (name = safetensors_next_tensor(file, name)); n++) {
     if (n < NAMES_LISTED)
       at += (size_t)snprintf(text + at, TENSOR_HINT_MAX - at, "%s%.120s", n ? ", " : "; the file has ",
                              log_quote(span_of_str(name)));
@@ -91,10 +91,9 @@ static void print_names(const struct safetensors *file, tensor_hint_next next, c
   snprintf(text + at, TENSOR_HINT_MAX - at, "%s", n ? " (docs/models.md has the names)" : "; the file has none");
 }
 
-void tensor_hint_print(const struct safetensors *file, tensor_hint_next next, const char *missing,
-                       char text[TENSOR_HINT_MAX])
+void tensor_hint_print(const struct safetensors *file, const char *missing, char text[TENSOR_HINT_MAX])
 {
-  const char *wrapped = find_wrapped(file, next, missing), *like = find_like(file, next, missing);
+  const char *wrapped = find_wrapped(file, missing), *like = find_like(file, missing);
 
   if (wrapped)
     snprintf(text, TENSOR_HINT_MAX, "; the file has %s: take the prefix %s off the names, as docs/models.md does",
@@ -103,5 +102,5 @@ void tensor_hint_print(const struct safetensors *file, tensor_hint_next next, co
     snprintf(text, TENSOR_HINT_MAX, "; the file has %s, which looks like it: rename it, as docs/models.md does",
              log_quote(span_of_str(like)));
   else
-    print_names(file, next, text);
+    print_names(file, text);
 }

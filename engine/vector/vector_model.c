@@ -157,7 +157,7 @@ static err_t read_bilinear(const struct safetensors *file, struct bilinear_tenso
 
   if (has_matrix == has_factors) {
     if (!has_matrix)
-      tensor_hint_print(file, safetensors_next_tensor, "W", hint);
+      tensor_hint_print(file, "W", hint);
     FAIL(ERR_MODEL, "%s: a bilinear model has either a tensor \"W\" or tensors \"P\" and \"Q\"%s",
          safetensors_path(file), hint);
   }

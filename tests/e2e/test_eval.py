@@ -395,7 +395,7 @@ class Refused(Case):
         self.assert_refused((nameless, items, queries), [], 1, str(nameless), '"sluice.similarity"', "set it to")
         self.assert_refused((short, items, queries), [], 1, str(short), "cut short")
         self.assert_refused((self.folder / "absent", items, queries), [], 1, "absent", "No such file")
-        self.assert_refused((self.folder, items, queries), [], 1, "is it a file")
+        self.assert_refused((self.folder, items, queries), [], 1, "is not a regular file")
         self.assert_refused((self.model, self.folder / "absent", queries), [], 1, "absent", "No such file")
         self.assert_refused((pq, items, queries), [], 1, str(items), 'no tensor "codes"', "U8 [items, splits]")
         for codes, words in ((np.ones((7, 2), np.uint8), ["row 0", "2 sub-items", "needs 3"]),

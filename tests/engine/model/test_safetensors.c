@@ -439,8 +439,8 @@ static void what_cannot_be_mapped_is_refused_as_what_cannot_be_read(void **state
   assert_fails(safetensors_map(path, &f), ERR_MODEL, "only 0 bytes");
   write_bytes("1234567", 7);
   assert_fails(safetensors_map(path, &f), ERR_MODEL, "only 7 bytes");
-  assert_fails(safetensors_map(dir.path, &f), ERR_MODEL, "is it a file?");
-  assert_fails(safetensors_map("/dev/null", &f), ERR_MODEL, "is it a file?");
+  assert_fails(safetensors_map(dir.path, &f), ERR_MODEL, "is not a regular file");
+  assert_fails(safetensors_map("/dev/null", &f), ERR_MODEL, "is not a regular file");
   assert_null(f);
 }
 
@@ -452,7 +452,7 @@ static void a_pipe_that_nobody_writes_is_refused_at_once(void **state)
   remove(path);
   assert_int_equal(mkfifo(path, 0600), 0);
   alarm(10); /* opening a pipe would otherwise block for ever */
-  assert_fails(safetensors_map(path, &f), ERR_MODEL, "is it a file?");
+  assert_fails(safetensors_map(path, &f), ERR_MODEL, "is not a regular file");
   alarm(0);
   assert_null(f);
   remove(path);
