@@ -12,11 +12,10 @@
 #include "daemon/ctl/eval/ctl_eval_options.h"
 #include "daemon/ctl/eval/ctl_eval_output.h"
 #include "daemon/ctl/eval/ctl_eval_report.h"
+#include "daemon/ctl/eval/safetensors_write.h"
 #include "daemon/ctl/ctl_format.h"
 #include "daemon/ctl/ctl_progress.h"
 #include "daemon/ctl/ctl_say.h"
-#include "engine/similarity/similarity.h"
-#include "engine/model/safetensors_write.h"
 #include "engine/similarity/similarity.h"
 
 /* A method to run. */

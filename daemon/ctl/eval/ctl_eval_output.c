@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "engine/model/safetensors_write.h"
+#include "daemon/ctl/eval/safetensors_write.h"
 
 err_t eval_output_write(const char *path, const char *model_path, const char *method,
                         const struct eval_answers *answers)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes .safetensors files: a header in JSON, then the tensors, in a draft that is renamed when it is complete. */
-#include "engine/model/safetensors_write.h"
+#include "daemon/ctl/eval/safetensors_write.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@ static err_t open_draft(const char *path, struct draft *d)
   d->path = path;
   if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
     FAIL(ERR_SYSTEM, "%s cannot be written: it exists and is not a regular file", path);
-  if (asprintf(&d->draft_path, "%s.%ld.part", path, (long)getpid()) < 0) {
+  if (asprintf(&d->draft_path, "%s.%ld.unfinished", path, (long)getpid()) < 0) {
     d->draft_path = NULL;
     FAIL(ERR_MEMORY, "no memory for the name of a file");
   }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The writer of .safetensors files. It is separate from the reader, because the daemon only reads. */
-#ifndef ENGINE_MODEL_SAFETENSORS_WRITE_H
-#define ENGINE_MODEL_SAFETENSORS_WRITE_H
+/* The writer of .safetensors files, for what an evaluation keeps. The daemon only reads them (engine/model). */
+#ifndef DAEMON_CTL_EVAL_SAFETENSORS_WRITE_H
+#define DAEMON_CTL_EVAL_SAFETENSORS_WRITE_H
 
 #include "base/err.h"
 #include "engine/model/tensor.h"

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
+#include "daemon/ctl/eval/safetensors_write.h"
 #include "engine/model/safetensors.h"
-#include "engine/model/safetensors_write.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/dice.h"
 #include "tests/support/temp_dir.h"
