@@ -3,8 +3,6 @@
  * so that they are those of hits to the bit. */
 #include "engine/explain.h"
 
-#include <string.h>
-
 static bool is_among(const struct span *keys, size_t n, struct span key)
 {
   for (size_t i = 0; i < n; i++) {
@@ -53,7 +51,6 @@ err_t explain_begin(const struct explain *e, struct region *region, struct expla
 
   TRY(region_array(region, e->query->n_explain, sizeof *made, &made));
   TRY(region_array(region, n_words, sizeof *words, &words));
-  memset(words, 0, n_words * sizeof *words);
   for (size_t i = 0; i < e->query->n_explain; i++) {
     struct span key = e->query->explain[i];
     uint32_t slot = keys_find(&e->arena->keys, key);
@@ -81,12 +78,9 @@ static size_t find_hit(const struct hit *hits, size_t n, struct span key)
 /* Would the item come before a hit? */
 static bool is_before(const struct explanation *item, const struct hit *hit)
 {
-  size_t n = item->key.n < hit->key.n ? item->key.n : hit->key.n;
-  int order = memcmp(item->key.p, hit->key.p, n);
-
   if (item->score != hit->score)
     return item->score > hit->score;
-  return order < 0 || (order == 0 && item->key.n < hit->key.n);
+  return span_compare(item->key, hit->key) < 0;
 }
 
 /* Compare an admitted item with the hits. */

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/compare.h"
 #include "base/progress.h"
 #include "base/size.h"
 
@@ -116,13 +117,6 @@ static err_t put_text(struct attribute_column *c, uint32_t slot, const struct va
   return ERR_OK;
 }
 
-static int compare_codes(const void *a, const void *b)
-{
-  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-  return (x > y) - (x < y);
-}
-
 /* Find the codes of a set of texts, rising, each once. */
 static err_t find_codes(struct attribute_column *c, const struct value *value, uint32_t codes[ATTRIBUTE_SET_MAX],
                         uint32_t *n)
@@ -134,7 +128,7 @@ static err_t find_codes(struct attribute_column *c, const struct value *value, u
   for (size_t i = 0; i < value->list.n; i++)
     TRY(dictionary_code(&c->texts, value->list.v[i].text, &codes[i]));
   if (value->list.n > 1)
-    qsort(codes, value->list.n, sizeof *codes, compare_codes);
+    qsort(codes, value->list.n, sizeof *codes, compare_uint32);
   for (size_t i = 0; i < value->list.n; i++) {
     if (i == 0 || codes[i] != codes[i - 1])
       codes[n_unique++] = codes[i];

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/compare.h"
 #include "engine/attributes/attribute_column.h"
 
 /* A program while it is written. */
@@ -97,13 +98,6 @@ static uint64_t write_one_of(struct writer *w, const struct filter_node *node)
   return column->n_present;
 }
 
-static int rising(const void *a, const void *b)
-{
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-  return (x > y) - (x < y);
-}
-
 static uint64_t write_texts(struct writer *w, const struct filter_node *node)
 {
   const struct dictionary *texts = &w->columns->v[node->attribute].texts;
@@ -121,7 +115,7 @@ static uint64_t write_texts(struct writer *w, const struct filter_node *node)
     add_leaf(w, FILTER_STEP_NONE, node->attribute);
     return 0;
   }
-  qsort(w->values + first, w->n_values - first, sizeof *w->values, rising);
+  qsort(w->values + first, w->n_values - first, sizeof *w->values, compare_uint32);
   struct filter_step *step = add_leaf(w, FILTER_STEP_ONE, node->attribute);
   step->first = (uint32_t)first;
   step->n = (uint32_t)(w->n_values - first);

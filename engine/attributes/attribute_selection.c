@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/compare.h"
 #include "base/size.h"
 #include "engine/attributes/attribute_column.h"
 #include "engine/attributes/value_table.h"
@@ -24,7 +25,7 @@ enum selection_kind {
   SELECT_PRESENT,
   SELECT_TRUE,
   SELECT_FALSE,
-  SELECT_SETS, /* the slots of texts */
+  SELECT_TEXTS, /* the slots of texts */
   SELECT_RANGE,
   SELECT_RANGES, /* single numbers */
   SELECT_TABLE,  /* many numbers */
@@ -41,8 +42,8 @@ struct attribute_selection {
   size_t n; /* of the array below */
   union {
     struct attribute_selection *operands; /* SELECT_AND, SELECT_OR: [n]; SELECT_NOT: one */
-    struct {                              /* SELECT_SETS */
-      const struct text_slots **sets;     /* [n]: of texts that have many slots */
+    struct {                              /* SELECT_TEXTS */
+      const struct text_slots **slots_of; /* [n]: of texts that have many slots */
       uint32_t *few;                      /* [n_few]: slots of all other texts, rising */
       size_t n_few;
     };
@@ -83,19 +84,12 @@ static err_t bind_operands(const struct attribute_columns *c, const struct filte
   return ERR_OK;
 }
 
-static int rising(const void *a, const void *b)
-{
-  const uint32_t *x = a, *y = b;
-
-  return (*x > *y) - (*x < *y);
-}
-
 /* Add the slots of a text. */
 static void bind_text(const struct text_slots *slots, struct attribute_selection *out)
 {
   out->most += slots->n;
   if (slots->n_chunks > 0) {
-    out->sets[out->n++] = slots;
+    out->slots_of[out->n++] = slots;
     return;
   }
   memcpy(out->few + out->n_few, slots->few, slots->n * sizeof *out->few);
@@ -106,15 +100,15 @@ static err_t bind_texts(const struct filter_node *node, struct region *region, s
 {
   const struct dictionary *texts = &out->column->texts;
 
-  TRY(region_array(region, node->texts.n, sizeof(const struct text_slots *), &out->sets));
+  TRY(region_array(region, node->texts.n, sizeof(const struct text_slots *), &out->slots_of));
   TRY(region_array(region, TEXT_SLOTS_FEW * node->texts.n, sizeof *out->few, &out->few));
   for (size_t i = 0; i < node->texts.n; i++) {
     uint32_t code = dictionary_find(texts, node->texts.v[i]);
     if (code != DICTIONARY_NONE)
       bind_text(&texts->entries[code].slots, out);
   }
-  qsort(out->few, out->n_few, sizeof *out->few, rising);
-  out->kind = out->most ? SELECT_SETS : SELECT_NONE;
+  qsort(out->few, out->n_few, sizeof *out->few, compare_uint32);
+  out->kind = out->most ? SELECT_TEXTS : SELECT_NONE;
   return ERR_OK;
 }
 
@@ -319,13 +313,13 @@ static void add_few(const struct attribute_selection *s, size_t first, size_t n,
 static const uint64_t *evaluate_sets(const struct attribute_selection *s, size_t first, size_t n, uint64_t *out)
 {
   if (s->n == 1 && s->n_few == 0) {
-    const uint64_t *words = text_slots_words(s->sets[0], first, n);
+    const uint64_t *words = text_slots_words(s->slots_of[0], first, n);
     if (words)
       return words;
   }
   memset(out, 0, n * sizeof *out);
   for (size_t i = 0; i < s->n; i++)
-    text_slots_or(s->sets[i], first, n, out);
+    text_slots_or(s->slots_of[i], first, n, out);
   add_few(s, first, n, out);
   return out;
 }
@@ -454,7 +448,7 @@ static const uint64_t *evaluate(const struct attribute_selection *s, size_t firs
     return s->column->truths + first;
   case SELECT_FALSE:
     return evaluate_false(s, first, n, out);
-  case SELECT_SETS:
+  case SELECT_TEXTS:
     return evaluate_sets(s, first, n, out);
   case SELECT_RANGE:
     return evaluate_range(s, first, n, mask, out);

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/compare.h"
 #include "base/mem.h"
 
 enum {
@@ -76,13 +77,6 @@ void value_buckets_move(struct value_buckets *b, uint32_t from, uint32_t to)
   b->of_slot[to] = b->of_slot[from];
 }
 
-static int compare_values(const void *a, const void *b)
-{
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-  return (x > y) - (x < y);
-}
-
 /* Take every step-th value. Returns how many. */
 static size_t draw_sample(const uint64_t *present, const int64_t *values, size_t n_words, uint64_t n,
                           int64_t out[2 * SAMPLE])
@@ -120,7 +114,7 @@ static void choose_starts(struct value_buckets *b, int64_t *sample, size_t n)
   reset_starts(b);
   if (n == 0)
     return;
-  qsort(sample, n, sizeof *sample, compare_values);
+  qsort(sample, n, sizeof *sample, compare_int64);
   for (size_t i = 0; i < VALUE_BUCKETS - 1; i++)
     quantiles[i] = sample[(i + 1) * n / VALUE_BUCKETS];
   size_t n_unique = remove_repeated(sample, n);

@@ -5,14 +5,8 @@
 #include <float.h>
 #include <math.h>
 
+#include "base/compare.h"
 #include "engine/filter/filter_sort.h"
-
-static int compare_numbers(const void *a, const void *b)
-{
-  double x = *(const double *)a, y = *(const double *)b;
-
-  return (x > y) - (x < y);
-}
 
 /* Make low <= x <= high. A bound of -0, which nextafter() may give, becomes 0. */
 static err_t make_range(struct filter_build *b, size_t attribute, double low, double high,
@@ -52,7 +46,7 @@ static err_t make_list(struct filter_build *b, size_t attribute, const struct fi
   TRY(region_array(b->region, values->n, sizeof *list, &list));
   for (size_t i = 0; i < values->n; i++)
     TRY(filter_values_number(values, i, &list[i]));
-  size_t n = filter_sort_once(list, values->n, sizeof *list, compare_numbers);
+  size_t n = filter_sort_once(list, values->n, sizeof *list, compare_double);
   if (n == 0)
     return filter_build_nothing(out);
   if (n == 1)

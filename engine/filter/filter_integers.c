@@ -2,14 +2,8 @@
 /* Ranges and lists of integers. Bounds are computed in 128 bits, where those of 64 bits cannot overflow. */
 #include "engine/filter/filter_integers.h"
 
+#include "base/compare.h"
 #include "engine/filter/filter_sort.h"
-
-static int compare_integers(const void *a, const void *b)
-{
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-  return (x > y) - (x < y);
-}
 
 /* Make low <= x <= high. The bounds may be beyond the attribute's values. */
 static err_t make_range(struct filter_build *b, size_t attribute, enum attribute_type type, __int128 low, __int128 high,
@@ -62,7 +56,7 @@ static err_t make_list(struct filter_build *b, size_t attribute, const struct fi
     if (!point.is_between && point.floor >= INT64_MIN && point.floor <= INT64_MAX)
       list[n++] = (int64_t)point.floor;
   }
-  n = filter_sort_once(list, n, sizeof *list, compare_integers);
+  n = filter_sort_once(list, n, sizeof *list, compare_int64);
   if (n == 0)
     return filter_build_nothing(out);
   if (n == 1)

@@ -3,6 +3,7 @@
  * has(attribute) or nothing. */
 #include "engine/filter/filter_leaf.h"
 
+#include "base/compare.h"
 #include "engine/filter/filter_doubles.h"
 #include "engine/filter/filter_integers.h"
 #include "engine/filter/filter_sort.h"
@@ -22,11 +23,6 @@ static err_t make_bool(struct filter_build *b, size_t attribute, enum filter_tok
   return filter_build_leaf(b, (struct filter_node){ FILTER_IS, attribute, .is_true = has[true] }, out);
 }
 
-static int compare_texts(const void *a, const void *b)
-{
-  return span_compare(*(const struct span *)a, *(const struct span *)b);
-}
-
 static err_t make_texts(struct filter_build *b, size_t attribute, const struct filter_values *values,
                         const struct filter_node **out)
 {
@@ -35,7 +31,7 @@ static err_t make_texts(struct filter_build *b, size_t attribute, const struct f
   TRY(region_array(b->region, values->n, sizeof *texts, &texts));
   for (size_t i = 0; i < values->n; i++)
     TRY(filter_values_text(values, i, &texts[i]));
-  size_t n = filter_sort_once(texts, values->n, sizeof *texts, compare_texts);
+  size_t n = filter_sort_once(texts, values->n, sizeof *texts, compare_span);
   if (n == 0)
     return filter_build_nothing(out);
   return filter_build_leaf(b, (struct filter_node){ FILTER_TEXTS, attribute, .texts = { texts, n } }, out);
