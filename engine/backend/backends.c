@@ -62,10 +62,8 @@ err_t backends_choose(enum engine_backend choice, struct backends *out)
   atomic_init(&out->first, 0);
   atomic_init(&out->has_reason, false);
   if (choice != ENGINE_CPU && find_gpu(&module) != ERR_OK) {
-    if (choice == ENGINE_CUDA) {
-      snprintf(out->reason, sizeof out->reason, "%s", err_message());
-      FAIL(ERR_CONFIG, "engine.backend is cuda, but %s: use auto or cpu", out->reason);
-    }
+    if (choice == ENGINE_CUDA)
+      FAIL(ERR_CONFIG, "engine.backend is cuda, but %s: use auto or cpu", err_message());
     warn_of_idle_card(out);
     choice = ENGINE_CPU;
   }

@@ -5,7 +5,6 @@
 
 #include <assert.h>
 #include <sched.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -14,8 +13,7 @@
 
 struct member {
   bool has_begun;
-  err_code_t err;
-  char reason[256]; /* of the error: messages belong to threads */
+  struct err_kept failure; /* messages belong to threads */
   struct region scratch;
   struct search_batch batch;
 };
@@ -141,11 +139,9 @@ static void work(void *context, size_t number)
   member->has_begun = true;
   if (m->shares_always)
     meet(m, number);
-  member->err = m->row->queries_per_claim ? search_queries(m, number) : search_steps(m, number);
-  if (member->err == ERR_OK)
-    return;
-  snprintf(member->reason, sizeof member->reason, "%s", err_message());
-  share_abandon(&m->share);
+  err_keep(m->row->queries_per_claim ? search_queries(m, number) : search_steps(m, number), &member->failure);
+  if (member->failure.code != ERR_OK)
+    share_abandon(&m->share);
 }
 
 static void merge(const struct search_batch *from, struct search_batch *to)
@@ -162,9 +158,8 @@ static void merge(const struct search_batch *from, struct search_batch *to)
 static err_t verify_all(const struct members *m)
 {
   for (size_t i = 0; i < m->share.search.n_members; i++) {
-    const struct member *member = &m->at[i];
-    if (member->has_begun && member->err != ERR_OK)
-      FAIL(member->err, "%s", member->reason);
+    if (m->at[i].has_begun)
+      TRY(err_give_back(&m->at[i].failure));
   }
   return ERR_OK;
 }
