@@ -145,14 +145,11 @@ err_t engine_apply(struct engine *e, const struct item_change *changes, size_t n
   return engine_publish_changes(e, &target, changes, n, positions, n_positions);
 }
 
-err_t engine_pass_time(struct engine *e, bool *has_published)
+err_t engine_pass_time(struct engine *e)
 {
   const struct epoch epoch = engine_publish_next(e, NULL, 0);
-  bool has_changed = arena_alive_advance(pair_back(e->pair), epoch.time_ms);
 
-  if (has_published)
-    *has_published = has_changed;
-  if (has_changed)
+  if (arena_alive_advance(pair_back(e->pair), epoch.time_ms))
     return engine_publish(e, &epoch, NULL, 0);
   engine_publish_note_time(e); /* the bound may have been too early */
   return ERR_OK;

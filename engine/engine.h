@@ -101,11 +101,9 @@ err_t engine_apply(struct engine *e, const struct item_change *changes, size_t n
  * Each epoch has a time, which never goes back: the later one of the clock's and the former epoch's. An epoch that is
  * published by another call does the same.
  *
- * has_published  may be NULL
- *
  * Errors and thread as engine_apply().
  */
-err_t engine_pass_time(struct engine *e, bool *has_published);
+err_t engine_pass_time(struct engine *e);
 
 /* Return the earliest moment at which engine_pass_time() may have something to do, in milliseconds since 1970;
  * INT64_MAX: there is none. Thread: any. */

@@ -80,7 +80,7 @@ err_t catalogue_sweep(struct catalogue *c)
       !has_stored_all(c))
     return ERR_OK;
   region_reset(&c->scratch);
-  TRY(engine_pass_time(c->with.engine, NULL));
+  TRY(engine_pass_time(c->with.engine));
   TRY(engine_list_expired(c->with.engine, after_ms(c), SWEEP_ITEMS, &c->scratch, &keys, &n));
   c->sweep.due_ns = n == SWEEP_ITEMS ? 0 : clock_now_ns() + SWEEP_EVERY_S * CLOCK_NS_PER_S;
   return n > 0 && has_read_renewals(c) ? sweep_keys(c, keys, n) : ERR_OK;

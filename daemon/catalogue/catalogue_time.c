@@ -32,7 +32,7 @@ err_t catalogue_pass_time(struct catalogue *c)
     return ERR_OK;
   c->time_due_ns =
       clock_now_ns() + (int64_t)config_number(&c->with.config->catalogue.publish_interval_ms) * CLOCK_NS_PER_MS;
-  return engine_pass_time(c->with.engine, NULL);
+  return engine_pass_time(c->with.engine);
 }
 
 static err_t wait_a_step(struct catalogue *c, int64_t left_ns)

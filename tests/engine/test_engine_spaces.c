@@ -250,7 +250,7 @@ static void a_new_generation_knows_at_once_who_is_alive(void **state)
   put(w, "late", "v@2", 5);
   assert_hits(w, "v@2", 2, 2, 6);
   w->now_ms = 3000;
-  assert_ok(engine_pass_time(w->engine, NULL));
+  assert_ok(engine_pass_time(w->engine));
   assert_hits(w, "v@2", 2, 1, 5);
   assert_true(engine_space_get(w->engine, 2, &info));
   assert_true(info.n_items == 3 && info.n_alive == 1);

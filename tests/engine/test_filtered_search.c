@@ -425,7 +425,7 @@ static void ask(struct world *w)
   for (size_t round = 0; round < ROUNDS; round++) {
     churn(w, 100);
     w->now_ms = FIRST_MS + (int64_t)(round * LATEST_MS / ROUNDS);
-    assert_ok(engine_pass_time(w->engine, NULL));
+    assert_ok(engine_pass_time(w->engine));
     region_reset(&region);
     draw_question(w, searcher, &region, &q);
     if (dice_below(&w->dice, 2)) /* then the engine knows the filters */

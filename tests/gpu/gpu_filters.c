@@ -335,8 +335,8 @@ static void close_world(struct world *w)
 static void pass_time(struct world *w, int64_t ms)
 {
   now_ms += ms;
-  CHECK_OK(engine_pass_time(w->t.cpu, NULL));
-  CHECK_OK(engine_pass_time(w->t.cuda, NULL));
+  CHECK_OK(engine_pass_time(w->t.cpu));
+  CHECK_OK(engine_pass_time(w->t.cuda));
 }
 
 /* Search with one method, with filters that are drawn. */

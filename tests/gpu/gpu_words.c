@@ -190,7 +190,7 @@ static void churn(struct world *w, size_t n, size_t percent_deleted)
 static void pass_time(struct world *w)
 {
   w->now_ms += (int64_t)dice_below(&w->dice, 20);
-  CHECK_OK(engine_pass_time(w->engine, NULL));
+  CHECK_OK(engine_pass_time(w->engine));
 }
 
 /* Filters -------------------- */
