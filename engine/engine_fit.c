@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks that a catalogue fits into the memory of the machine and of its devices. Separate from engine.c, because the
- * check of a configuration (engine_check.c) needs it without an engine. */
+ * check of a configuration (engine_check.c) needs it without opening one. */
 #include <unistd.h>
 
 #include "engine/backend/cuda_module.h"
@@ -26,11 +26,11 @@ static size_t columns_bytes_per_item(const struct engine *e, const struct backen
 
 size_t engine_host_bytes_per_pair(const struct engine *e)
 {
-  size_t part_bytes = (e->spaces.n + 7) / 8; /* a bit for each space */
-  size_t bytes = part_bytes + attribute_columns_bytes_per_item(&e->attributes);
+  size_t has_part_bytes = (e->spaces.n + 7) / 8; /* a bit for each space */
+  size_t bytes = has_part_bytes + attribute_columns_bytes_per_item(&e->attributes);
 
   if (!lifetimes_plan_is_empty(&e->lifetimes))
-    bytes += part_bytes + LIFETIMES_BYTES_PER_SLOT;
+    bytes += has_part_bytes + LIFETIMES_BYTES_PER_SLOT;
 
   for (size_t b = 0; b < e->backends.n; b++) {
     if (!e->backends.at[b]->memory)
@@ -134,8 +134,8 @@ err_t engine_verify_memory(struct engine *e, bool counts_all)
 /* Bytes that one more space takes in both arenas of a backend. */
 static double bytes_of_space(const struct engine *e, const struct backend *backend, const struct space *space)
 {
-  double part_bits = lifetimes_plan_is_empty(&e->lifetimes) || backend->memory ? 1 : 2;
-  double per_item = (double)backend->columns[space->similarity->kind]->bytes_per_item(space->model) + part_bits / 8;
+  double has_part_bits = lifetimes_plan_is_empty(&e->lifetimes) || backend->memory ? 1 : 2;
+  double per_item = (double)backend->columns[space->similarity->kind]->bytes_per_item(space->model) + has_part_bits / 8;
 
   return 2 * per_item * (double)e->max_items + fixed_bytes(backend, space);
 }

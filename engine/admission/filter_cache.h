@@ -34,7 +34,7 @@ struct filter_key {
 /* The bytes of all entries of `n_words` words each: as many as fit into `max_bytes`, without their keys. */
 size_t filter_cache_bytes(size_t n_words, size_t max_bytes);
 
-/* Reserve address space for these entries. Memory is used as entries are. Returns ERR_MEMORY; ERR_SYSTEM. */
+/* Reserve address space for these entries. Memory is used as entries are. Returns ERR_MEMORY. */
 err_t filter_cache_open(size_t n_words, size_t max_bytes, struct filter_cache **out);
 
 /* Nobody may hold an entry. */

@@ -44,7 +44,7 @@ void filter_sight_look(const struct arena *arena, size_t space, const struct fil
   out->n = 0;
   out->version = out->known_since = 0;
   add(out, &arena->slots);
-  add(out, &arena->spaces[space].parts);
+  add(out, &arena->spaces[space].touched);
   for (uint64_t rest = filter ? named_attributes(filter) : 0; rest; rest &= rest - 1)
     add(out, attribute_columns_changes(arena->attributes, (size_t)__builtin_ctzll(rest)));
 }

@@ -68,7 +68,7 @@ static void drop_part(const struct arena *a, struct arena_space *space, uint32_t
   ARENA_FOR_EACH_BACKEND (a, b)
     space->on[b]->ops->drop(space->on[b], slot);
   bits_clear(space->has_part, slot);
-  change_log_touch(&space->parts, slot);
+  change_log_touch(&space->touched, slot);
   space->n_items--;
 }
 
@@ -143,7 +143,7 @@ static err_t put_part(const struct arena *a, struct arena_space *space, uint32_t
       TRY(backends_fail(a->backends, b, err));
   }
   if (is_new)
-    change_log_touch(&space->parts, slot);
+    change_log_touch(&space->touched, slot);
   space->n_items += is_new;
   bits_set(space->has_part, slot);
   return ERR_OK;
@@ -287,7 +287,7 @@ void arena_date(struct arena *a, uint64_t epoch)
   a->epoch = epoch;
   change_log_date(&a->slots, epoch);
   ARENA_FOR_EACH_SPACE (a, space)
-    change_log_date(&space->parts, epoch);
+    change_log_date(&space->touched, epoch);
   attribute_columns_date(a->attributes, epoch);
 }
 

@@ -24,7 +24,7 @@ struct arena_space {
   bool is_current;                  /* in this epoch: as in struct space_entry */
   struct columns *on[BACKENDS_MAX]; /* one for each backend */
   uint64_t *has_part;               /* a bit for each slot of the capacity */
-  struct change_log parts;          /* of has_part and alive */
+  struct change_log touched;        /* of has_part and alive */
   uint64_t n_items;
   uint64_t *alive; /* the slots of has_part that are neither expired nor embargoed; NULL: lifetimes are not kept */
   uint64_t n_alive;
@@ -93,8 +93,9 @@ struct arena_plan {
 err_t arena_init(const struct arena_plan *plan, struct arena *out);
 void arena_fini(struct arena *a);
 
-/* Apply prepared changes in order and make them visible to searches that begin afterwards. Makes the texts of new keys
- * that no change has yet; the caller drops them. Returns ERR_FULL, ERR_MEMORY or ERR_DEVICE. */
+/* Apply prepared changes in order and make them visible to searches that begin afterwards. The first arena of the pair
+ * makes the text of each new key, the second takes the same; the caller then drops its references
+ * (prepare_drop_texts()). Returns ERR_FULL, ERR_MEMORY or ERR_DEVICE. */
 err_t arena_apply(struct arena *a, struct prepared_change *changes, size_t n);
 
 /* Complete what was written to all columns, so that searches can see it. */

@@ -8,7 +8,7 @@ static void look_in_space(struct arena_space *space, uint32_t slot, bool is_dead
 
   if (is_alive == was_alive)
     return;
-  change_log_touch(&space->parts, slot);
+  change_log_touch(&space->touched, slot);
   space->alive[slot / 64] ^= UINT64_C(1) << (slot % 64);
   space->n_alive = is_alive ? space->n_alive + 1 : space->n_alive - 1;
 }
@@ -37,7 +37,7 @@ static void refresh_word(struct arena *a, size_t word)
   ARENA_FOR_EACH_SPACE (a, space) {
     uint64_t alive = space->has_part[word] & ~dead;
     if (alive != space->alive[word])
-      change_log_touch(&space->parts, word * 64);
+      change_log_touch(&space->touched, word * 64);
     space->n_alive += (uint64_t)__builtin_popcountll(alive);
     space->n_alive -= (uint64_t)__builtin_popcountll(space->alive[word]);
     space->alive[word] = alive;

@@ -22,7 +22,7 @@ err_t arena_space_open(const struct arena *a, const struct space *space, bool is
                        struct arena_space *out)
 {
   *out = (struct arena_space){ .space = space, .is_current = is_current };
-  TRY(change_log_init(&out->parts));
+  TRY(change_log_init(&out->touched));
   TRY(mem_reserve(bits_words(a->capacity), sizeof *out->has_part, &out->has_part));
   if (!lifetimes_plan_is_empty(&a->lifetimes.plan))
     TRY(mem_reserve(bits_words(a->capacity), sizeof *out->alive, &out->alive));
@@ -78,7 +78,7 @@ void arena_space_close(const struct arena *a, struct arena_space *space)
     if (space->on[b])
       space->on[b]->ops->close(&space->on[b]);
   }
-  change_log_fini(&space->parts);
+  change_log_fini(&space->touched);
   mem_release(&space->has_part, bits_words(a->capacity), sizeof *space->has_part);
   mem_release(&space->alive, bits_words(a->capacity), sizeof *space->alive);
   *space = (struct arena_space){ 0 };

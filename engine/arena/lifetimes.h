@@ -53,7 +53,7 @@ struct lifetimes {
   int64_t next_ms;    /* no slot changes before; INT64_MAX: none changes */
 };
 
-/* Reserve bits and bounds for `capacity` slots. Returns ERR_MEMORY; ERR_SYSTEM. */
+/* Reserve bits and bounds for `capacity` slots. Returns ERR_MEMORY. */
 err_t lifetimes_init(const struct lifetimes_plan *plan, size_t capacity, struct lifetimes *out);
 void lifetimes_fini(struct lifetimes *l);
 

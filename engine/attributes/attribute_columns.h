@@ -14,7 +14,7 @@
 
 struct attribute_columns;
 
-/* Reserve columns for `capacity` slots. The types of the attributes are copied. Returns ERR_MEMORY; ERR_SYSTEM. */
+/* Reserve columns for `capacity` slots. The types of the attributes are copied. Returns ERR_MEMORY. */
 err_t attribute_columns_open(const struct attributes *attributes, const struct kernels *kernels, size_t capacity,
                              struct attribute_columns **out);
 void attribute_columns_close(struct attribute_columns **c);
@@ -78,7 +78,7 @@ struct attribute_cell {
 struct attribute_cell attribute_columns_cell(const struct attribute_columns *c, size_t attribute, uint32_t slot);
 
 /* From now on, mark slots whose values are written, for the one who keeps copies. The columns are empty. Returns
- * ERR_MEMORY; ERR_SYSTEM. */
+ * ERR_MEMORY. */
 err_t attribute_columns_mark(struct attribute_columns *c);
 
 /* Take the marks of the first word of 64 slots at or after `from` that has some: as slot_marks_take(). */

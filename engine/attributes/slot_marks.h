@@ -18,7 +18,7 @@ struct slot_marks {
   size_t n_marked; /* words that are not 0 */
 };
 
-/* Reserve marks for n_words words of 64 slots. Returns ERR_MEMORY; ERR_SYSTEM. */
+/* Reserve marks for n_words words of 64 slots. Returns ERR_MEMORY. */
 err_t slot_marks_init(size_t n_words, struct slot_marks *out);
 void slot_marks_fini(struct slot_marks *m);
 

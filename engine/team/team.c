@@ -207,7 +207,7 @@ void team_give_way(struct team_search *s, const _Atomic size_t *n_claimed, size_
     while (atomic_load(n_claimed) < n_steps && !(has_room = enter_if_room(t)))
       pthread_cond_wait(&t->changed, &t->mutex);
     if (!has_room)
-      team_enter(t); /* it returns now; team_end() counts it as one less */
+      team_enter(t); /* counted again here, because team_end() discounts every member that joined */
     atomic_fetch_sub(&t->n_waiting, 1);
   }
   pthread_mutex_unlock(&t->mutex);
