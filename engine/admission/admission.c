@@ -69,23 +69,16 @@ static err_t evaluate_selection(const struct finding *f, const struct filter_sco
   return filter_words_evaluate(scope, f->region, &out->words);
 }
 
-uint64_t admission_version(const struct arena *arena, size_t space, const struct filter_node *filter)
-{
-  struct filter_sight sight;
-
-  filter_sight_look(arena, space, filter, &sight);
-  return sight.version;
-}
-
 /* Numbers of spaces are below 2 to the power of this. */
 enum { SPACE_NUMBER_BITS = 24 };
 
 /* An id for the words of queries without a filter. The ids of filters are far smaller. */
 static uint64_t space_words_id(const struct finding *f)
 {
-  uint64_t version = admission_version(f->arena, space_of(f), NULL);
+  struct filter_sight sight;
 
-  return UINT64_C(1) << 63 | version << SPACE_NUMBER_BITS | f->space->space->number;
+  filter_sight_look(f->arena, space_of(f), NULL, &sight);
+  return UINT64_C(1) << 63 | sight.version << SPACE_NUMBER_BITS | f->space->space->number;
 }
 
 /* Count the keys that a query lists; one that comes twice counts twice. */

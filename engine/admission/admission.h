@@ -46,11 +46,6 @@ struct admission {
 err_t admission_find(const struct admission_target *target, const struct query *const *queries, size_t n,
                      struct region *region, struct admission *out);
 
-/* The last epoch that changed what a filter admits of a space: an item came, went or changed its slot, a part of the
- * space came or went, or a value of an attribute that the filter names changed. Arenas with equal versions admit the
- * same slots. */
-uint64_t admission_version(const struct arena *arena, size_t space, const struct filter_node *filter);
-
 /* Release the words, when the batch has been searched. */
 void admission_release(struct admission *a);
 

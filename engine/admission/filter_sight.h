@@ -10,7 +10,7 @@ enum { FILTER_SIGHT_LOGS = ATTRIBUTES_MAX + 2 };
 struct filter_sight {
   const struct change_log *logs[FILTER_SIGHT_LOGS]; /* [n] of slots, of the parts of a space, of named attributes */
   size_t n;
-  uint64_t version;     /* the last epoch that changed what the filter admits of the space */
+  uint64_t version;     /* the last epoch that changed one of them. Arenas with equal versions admit the same slots */
   uint64_t known_since; /* the changes of later epochs are listed */
 };
 

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One attribute's column: how values of each type are written, removed, moved, loaded and read. */
+/* One attribute's column: how values of each type are written, removed, moved and read. */
 #include "engine/attributes/attribute_column.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 #include "base/compare.h"
-#include "base/progress.h"
-#include "base/size.h"
-
-static bool has_texts(const struct attribute_column *c)
-{
-  return c->type == ATTRIBUTE_KEYWORD || c->type == ATTRIBUTE_KEYWORDS;
-}
 
 static err_t reserve(struct attribute_column *c, size_t n_words)
 {
@@ -76,7 +69,7 @@ static void put_truth(struct attribute_column *c, uint32_t slot, bool is_true)
   write_bit(c->truths, slot, is_true);
 }
 
-static int64_t key_of(const struct attribute_column *c, const struct value *value)
+int64_t attribute_column_key_of(const struct attribute_column *c, const struct value *value)
 {
   if (c->type != ATTRIBUTE_NUMBER)
     return value->integer;
@@ -117,9 +110,8 @@ static err_t put_text(struct attribute_column *c, uint32_t slot, const struct va
   return ERR_OK;
 }
 
-/* Find the codes of a set of texts, rising, each once. */
-static err_t find_codes(struct attribute_column *c, const struct value *value, uint32_t codes[ATTRIBUTE_SET_MAX],
-                        uint32_t *n)
+err_t attribute_column_find_codes(struct attribute_column *c, const struct value *value,
+                                  uint32_t codes[ATTRIBUTE_SET_MAX], uint32_t *n)
 {
   uint32_t n_unique = 0;
 
@@ -161,7 +153,7 @@ static err_t put_set(struct attribute_column *c, uint32_t slot, const struct val
   uint32_t codes[ATTRIBUTE_SET_MAX], n;
   struct code_set set;
 
-  TRY(find_codes(c, value, codes, &n));
+  TRY(attribute_column_find_codes(c, value, codes, &n));
   if (has_codes(&c->sets[slot], codes, n))
     return ERR_OK;
   change_log_touch(&c->values, slot);
@@ -192,7 +184,7 @@ static err_t put_value(struct attribute_column *c, uint32_t slot, const struct v
   case ATTRIBUTE_KEYWORDS:
     return put_set(c, slot, value);
   default:
-    put_number(c, slot, key_of(c, value));
+    put_number(c, slot, attribute_column_key_of(c, value));
     return ERR_OK;
   }
 }
@@ -300,136 +292,7 @@ void attribute_column_trim(struct attribute_column *c, size_t from, size_t to)
   mem_give_back(c->sets, from, to, sizeof *c->sets);
 }
 
-/* Loading -------------------- */
-
-/* Write a slot's texts. Their slots are added at the end. */
-static err_t load_texts(struct attribute_column *c, uint32_t slot, const struct value *value)
-{
-  uint32_t codes[ATTRIBUTE_SET_MAX], n;
-
-  pthread_mutex_lock(&c->lock);
-  err_code_t err = c->type == ATTRIBUTE_KEYWORD ? dictionary_code(&c->texts, value->text, &c->codes[slot])
-                                                : find_codes(c, value, codes, &n);
-  pthread_mutex_unlock(&c->lock);
-  if (err != ERR_OK || c->type == ATTRIBUTE_KEYWORD)
-    return err;
-  code_set_fini(&c->sets[slot]);
-  return code_set_init(codes, n, &c->sets[slot]);
-}
-
-/* Remove what was loaded before, if a change names the attribute twice. */
-static void unfill(struct attribute_column *c, uint32_t slot)
-{
-  bits_clear(c->present, slot);
-  if (c->truths)
-    bits_clear(c->truths, slot);
-  if (c->sets)
-    code_set_fini(&c->sets[slot]);
-}
-
-err_t attribute_column_load(struct attribute_column *c, uint32_t slot, const struct value *value)
-{
-  if (value->kind == VALUE_NULL) {
-    unfill(c, slot);
-    return ERR_OK;
-  }
-  bits_set(c->present, slot);
-  if (has_texts(c))
-    return load_texts(c, slot, value);
-  if (c->type != ATTRIBUTE_BOOL)
-    c->numbers[slot] = key_of(c, value);
-  else
-    write_bit(c->truths, slot, value->is_true);
-  return ERR_OK;
-}
-
-/* The first thread to come copies all texts. So a text has the same code in both columns. */
-static err_t copy_texts(struct attribute_column *c, const struct attribute_column *from)
-{
-  err_code_t err = ERR_OK;
-
-  pthread_mutex_lock(&c->lock);
-  if (c->texts.n_texts == 0 && from->texts.n_texts > 0)
-    err = dictionary_copy(&c->texts, &from->texts);
-  pthread_mutex_unlock(&c->lock);
-  return err;
-}
-
-static err_t copy_sets(struct attribute_column *c, const struct attribute_column *from, size_t first, size_t n)
-{
-  for (size_t slot = first; slot < first + n; slot++)
-    TRY(code_set_init(code_set_codes(&from->sets[slot]), from->sets[slot].n, &c->sets[slot]));
-  return ERR_OK;
-}
-
-err_t attribute_column_copy(struct attribute_column *c, const struct attribute_column *from, size_t first, size_t n)
-{
-  size_t word = first / 64, n_words = bits_words(n);
-
-  assert(first % 64 == 0);
-  if (has_texts(c))
-    TRY(copy_texts(c, from));
-  memcpy(c->present + word, from->present + word, n_words * sizeof *c->present);
-  if (c->truths)
-    memcpy(c->truths + word, from->truths + word, n_words * sizeof *c->truths);
-  if (c->numbers)
-    memcpy(c->numbers + first, from->numbers + first, n * sizeof *c->numbers);
-  if (c->codes)
-    memcpy(c->codes + first, from->codes + first, n * sizeof *c->codes);
-  return c->sets ? copy_sets(c, from, first, n) : ERR_OK;
-}
-
-static err_t add_filled(struct attribute_column *c, uint32_t slot)
-{
-  const uint32_t *codes = c->codes ? &c->codes[slot] : code_set_codes(&c->sets[slot]);
-  uint32_t n = c->codes ? 1 : c->sets[slot].n;
-
-  for (uint32_t i = 0; i < n; i++)
-    TRY(text_slots_add(&c->texts.entries[codes[i]].slots, slot));
-  return ERR_OK;
-}
-
-enum { FINISH_NOTES = 1024 }; /* words between two notes of progress */
-
-err_t attribute_column_finish(struct attribute_column *c, size_t n_slots)
-{
-  for (size_t w = 0; w < bits_words(n_slots); w++) {
-    if (w % FINISH_NOTES == 0)
-      progress_note();
-    c->n_present += (uint64_t)__builtin_popcountll(c->present[w]);
-    c->n_true += c->truths ? (uint64_t)__builtin_popcountll(c->truths[w]) : 0;
-    for (uint64_t rest = has_texts(c) ? c->present[w] : 0; rest; rest &= rest - 1)
-      TRY(add_filled(c, (uint32_t)(w * 64 + (size_t)__builtin_ctzll(rest))));
-  }
-  if (c->numbers)
-    value_buckets_divide(&c->buckets, c->present, c->numbers, bits_words(n_slots), c->n_present);
-  for (uint32_t code = 0; code < c->texts.n_codes; code++) {
-    if (c->texts.entries[code].text)
-      dictionary_drop(&c->texts, code); /* if it was overwritten */
-  }
-  return ERR_OK;
-}
-
 /* Reading -------------------- */
-
-static int compare_texts(const void *a, const void *b)
-{
-  return span_compare(((const struct value *)a)->text, ((const struct value *)b)->text);
-}
-
-static err_t get_set(const struct attribute_column *c, uint32_t slot, struct region *region, struct value *out)
-{
-  const struct code_set *set = &c->sets[slot];
-  struct value *texts;
-
-  TRY(region_array(region, set->n, sizeof *texts, &texts));
-  for (uint32_t i = 0; i < set->n; i++)
-    texts[i] = (struct value){ VALUE_TEXT, .text = dictionary_text(&c->texts, code_set_codes(set)[i]) };
-  if (set->n > 1)
-    qsort(texts, set->n, sizeof *texts, compare_texts);
-  *out = (struct value){ VALUE_LIST, .list = { texts, set->n } };
-  return ERR_OK;
-}
 
 struct attribute_cell attribute_column_cell(const struct attribute_column *c, uint32_t slot)
 {
@@ -441,21 +304,4 @@ struct attribute_cell attribute_column_cell(const struct attribute_column *c, ui
   else if (is_present && c->codes)
     cell.value = c->codes[slot];
   return cell;
-}
-
-err_t attribute_column_get(const struct attribute_column *c, uint32_t slot, struct region *region, struct value *out)
-{
-  if (!bits_get(c->present, slot))
-    *out = (struct value){ .kind = VALUE_NULL };
-  else if (c->type == ATTRIBUTE_BOOL)
-    *out = (struct value){ VALUE_BOOL, .is_true = bits_get(c->truths, slot) };
-  else if (c->type == ATTRIBUTE_NUMBER)
-    *out = (struct value){ VALUE_NUMBER, .number = attribute_column_number(c->numbers[slot]) };
-  else if (c->type == ATTRIBUTE_KEYWORD)
-    *out = (struct value){ VALUE_TEXT, .text = dictionary_text(&c->texts, c->codes[slot]) };
-  else if (c->type == ATTRIBUTE_KEYWORDS)
-    return get_set(c, slot, region, out);
-  else
-    *out = (struct value){ VALUE_INTEGER, .integer = c->numbers[slot] };
-  return ERR_OK;
 }

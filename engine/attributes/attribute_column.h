@@ -51,9 +51,14 @@ void attribute_column_trim(struct attribute_column *c, size_t from, size_t to);
 err_t attribute_column_load(struct attribute_column *c, uint32_t slot, const struct value *value);
 err_t attribute_column_copy(struct attribute_column *c, const struct attribute_column *from, size_t first, size_t n);
 err_t attribute_column_finish(struct attribute_column *c, size_t n_slots);
-err_t attribute_column_get(const struct attribute_column *c, uint32_t slot, struct region *region, struct value *out);
-
 struct attribute_cell attribute_column_cell(const struct attribute_column *c, uint32_t slot);
+
+/* Return what numbers[] keeps of a value. */
+int64_t attribute_column_key_of(const struct attribute_column *c, const struct value *value);
+
+/* Find the codes of a set of texts, rising, each once. Returns ERR_ITEM if they are too many; ERR_MEMORY. */
+err_t attribute_column_find_codes(struct attribute_column *c, const struct value *value,
+                                  uint32_t codes[ATTRIBUTE_SET_MAX], uint32_t *n);
 
 /* Map a number to an integer, so that integers are in the order of the numbers. -0 becomes 0. */
 static inline int64_t attribute_column_key(double number)
@@ -71,15 +76,6 @@ static inline int64_t attribute_column_bound(double number)
   if (isinf(number))
     return number < 0 ? INT64_MIN : INT64_MAX;
   return attribute_column_key(number);
-}
-
-static inline double attribute_column_number(int64_t key)
-{
-  int64_t bits = key ^ (int64_t)((uint64_t)(key >> 63) >> 1);
-  double number;
-
-  memcpy(&number, &bits, sizeof number);
-  return number;
 }
 
 #endif

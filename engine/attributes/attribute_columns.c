@@ -141,12 +141,6 @@ err_t attribute_columns_finish(struct attribute_columns *c, size_t n_slots)
   return ERR_OK;
 }
 
-err_t attribute_columns_get(const struct attribute_columns *c, uint32_t slot, size_t attribute, struct region *region,
-                            struct value *out)
-{
-  return attribute_column_get(&c->v[attribute], slot, region, out);
-}
-
 void attribute_columns_date(struct attribute_columns *c, uint64_t epoch)
 {
   for (size_t i = 0; i < c->n; i++)

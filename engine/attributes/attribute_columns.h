@@ -53,11 +53,6 @@ err_t attribute_columns_copy(struct attribute_columns *c, const struct attribute
 /* Complete loaded columns: no slot from `n_slots` on has a value. Returns ERR_MEMORY. */
 err_t attribute_columns_finish(struct attribute_columns *c, size_t n_slots);
 
-/* Read a value of a slot in its kept form; VALUE_NULL if it is absent. A set's elements are written to the region. The
- * texts are valid until the columns change. Returns ERR_MEMORY. */
-err_t attribute_columns_get(const struct attribute_columns *c, uint32_t slot, size_t attribute, struct region *region,
-                            struct value *out);
-
 /* Changes of values since the last call belong to this epoch. A value that is put again is no change. Moves, loads and
  * copies are not noted: the arena notes them for all attributes. */
 void attribute_columns_date(struct attribute_columns *c, uint64_t epoch);

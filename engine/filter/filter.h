@@ -79,12 +79,6 @@ err_t filter_parse(struct span text, const struct value *parameters, size_t n, c
 /* Is the word a keyword of filters, such as "and", in any case? An attribute of that name could not be written. */
 bool filter_is_keyword(struct span word);
 
-/* Is the node true for an item? The reference that faster evaluations are compared with.
- *
- * values  [attributes.n] the item's values in their kept form (enum attribute_type); VALUE_NULL: absent
- */
-bool filter_matches(const struct filter_node *node, const struct value *values);
-
 /* Write the filter as bytes that are equal for equal trees: a key for a cache. Lives in the region. */
 err_t filter_print(const struct filter_node *node, const struct attributes *attributes, struct region *region,
                    struct span *out);

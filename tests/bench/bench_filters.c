@@ -9,6 +9,8 @@
 #include "engine/engine_state.h"
 #include "tests/bench/bench_clock.h"
 #include "tests/bench/bench_report.h"
+#include "tests/support/attribute_get.h"
+#include "tests/support/filter_matches.h"
 #include "tests/support/vector_file.h"
 
 enum { ATTRIBUTES = 8, BATCH = 1000, RUNS_MAX = 2000, SAMPLES = 20000, KEY_BYTES = 16, TEXT_BYTES = 12, TAGS = 3 };
@@ -203,7 +205,7 @@ static void check_sample(struct bench *b, const struct filter_case *c, const str
     uint32_t slot = (uint32_t)dice_below(&b->options.dice, a->n_slots);
     struct region_mark mark = region_mark(&b->region);
     for (size_t j = 0; j < ATTRIBUTES; j++)
-      bench_check(attribute_columns_get(a->attributes, slot, j, &b->region, &values[j]));
+      bench_check(attribute_get(a->attributes, slot, j, &b->region, &values[j]));
     if (filter_matches(filter, values) != bits_get(b->words, slot))
       bench_fail("%s: slot %u is wrong", c->name, slot);
     region_rewind(&b->region, mark);

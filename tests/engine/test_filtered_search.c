@@ -14,6 +14,7 @@
 #include "engine/keys/key_set.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/filter_clauses.h"
+#include "tests/support/filter_matches.h"
 #include "tests/support/mol_file.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/vector_file.h"

@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "engine/filter/filter.h"
 #include "tests/support/filter_draw.h"
+#include "tests/support/filter_matches.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,6 +10,7 @@
 #include "engine/admission/admission.h"
 #include "engine/engine_state.h"
 #include "tests/support/engine_fixture.h"
+#include "tests/support/filter_version.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/vector_file.h"
 
@@ -149,8 +150,8 @@ static bool evaluates_in(struct world *w, const char *space, const char *filter)
   engine_filters_get(w->engine, &before);
   fixture_search(w->engine, w->searcher, &query, 1, &answer);
   engine_filters_get(w->engine, &after);
-  assert_int_equal(admission_version(&w->engine->pair->arenas[0], 0, query.tree),
-                   admission_version(&w->engine->pair->arenas[1], 0, query.tree));
+  assert_int_equal(filter_version(&w->engine->pair->arenas[0], 0, query.tree),
+                   filter_version(&w->engine->pair->arenas[1], 0, query.tree));
   uint64_t n_made = after.n_evaluated - before.n_evaluated + after.n_patched - before.n_patched;
   assert_int_equal(after.n_known - before.n_known + n_made, 1);
   return n_made > 0;

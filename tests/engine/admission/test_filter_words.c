@@ -13,6 +13,7 @@
 #include "engine/engine_state.h"
 #include "tests/support/attribute_model.h"
 #include "tests/support/engine_fixture.h"
+#include "tests/support/filter_version.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/vector_file.h"
 
@@ -143,7 +144,7 @@ static void keep_filters(struct world *w)
     struct kept *kept = &w->kept[i];
     kept->filter = model_draw_filter(&w->model, &w->dice, &w->filters, 3);
     kept->space = dice_below(&w->dice, SPACES);
-    kept->version = admission_version(arena, kept->space, kept->filter);
+    kept->version = filter_version(arena, kept->space, kept->filter);
     kept->words.words = kept->v;
     memset(kept->v, 0xa5, sizeof kept->v);
     assert_ok(
@@ -288,7 +289,7 @@ static void many_changes_are_evaluated_and_few_are_patched(void **state)
     struct item_change item = { .key = span_of(key, (size_t)snprintf(key, KEY_BYTES, "%zu", i)) };
     fixture_apply(w->engine, &item, 1);
   }
-  uint64_t version = admission_version(arena, 0, &filter);
+  uint64_t version = filter_version(arena, 0, &filter);
   change_numbers(w, 5, 1);
   filter_sight_look(arena, 0, &filter, &sight);
   assert_int_equal(filter_sight_count(&sight, version), 5);

@@ -12,8 +12,11 @@
 #include "base/parallel.h"
 #include "engine/admission/admission.h"
 #include "engine/engine_state.h"
+#include "tests/support/attribute_get.h"
 #include "tests/support/attribute_model.h"
 #include "tests/support/engine_fixture.h"
+#include "tests/support/filter_matches.h"
+#include "tests/support/filter_version.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/vector_file.h"
 
@@ -134,9 +137,9 @@ static void assert_items(struct world *w, const struct arena *a)
     uint32_t slot = keys_find(&a->keys, key_of(i, key));
     assert_int_equal(slot != KEYS_NONE, w->is_live[i]);
     for (size_t j = 0; w->is_live[i] && j < MODEL_ATTRIBUTES; j++) {
-      struct value value;
+      struct value value = { .kind = VALUE_NULL };
       region_reset(&w->region);
-      assert_ok(attribute_columns_get(a->attributes, slot, j, &w->region, &value));
+      assert_ok(attribute_get(a->attributes, slot, j, &w->region, &value));
       model_assert_value(&value, &w->items[i].values[j]);
     }
   }
@@ -149,8 +152,8 @@ static void assert_filter(struct world *w, const struct arena *a)
 
   region_reset(&w->region);
   const struct filter_node *filter = model_draw_filter(&w->model, &w->dice, &w->region, 3);
-  assert_int_equal(admission_version(&w->engine->pair->arenas[0], 0, filter),
-                   admission_version(&w->engine->pair->arenas[1], 0, filter));
+  assert_int_equal(filter_version(&w->engine->pair->arenas[0], 0, filter),
+                   filter_version(&w->engine->pair->arenas[1], 0, filter));
   assert_ok(attribute_columns_select(a->attributes, filter, 0, bits_words(a->n_slots), words, &w->region));
   for (size_t i = 0; i < ITEMS; i++) {
     if (w->is_live[i])

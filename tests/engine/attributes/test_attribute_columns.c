@@ -14,7 +14,9 @@
 #include "engine/attributes/attribute_column.h"
 #include "engine/attributes/attribute_selection.h"
 #include "engine/load_block.h"
+#include "tests/support/attribute_get.h"
 #include "tests/support/attribute_model.h"
+#include "tests/support/filter_matches.h"
 
 enum { CAPACITY = 5003, WORDS = (CAPACITY + 63) / 64, MANY = 1000003 };
 
@@ -126,9 +128,9 @@ static void assert_values(struct world *w, const struct attribute_columns *c)
   for (size_t i = 0; i < MODEL_ATTRIBUTES; i++) {
     uint64_t n = 0;
     for (size_t slot = 0; slot < w->n_slots; slot++) {
-      struct value value;
+      struct value value = { .kind = VALUE_NULL };
       region_reset(&w->region);
-      assert_ok(attribute_columns_get(c, (uint32_t)slot, i, &w->region, &value));
+      assert_ok(attribute_get(c, (uint32_t)slot, i, &w->region, &value));
       model_assert_value(&value, &w->items[slot].values[i]);
       n += value.kind != VALUE_NULL;
     }

@@ -13,6 +13,7 @@
 #include "base/attributes.h"
 #include "engine/filter/filter.h"
 #include "tests/support/assert_ok.h"
+#include "tests/support/filter_matches.h"
 
 enum { ITEMS_MAX = 16, CELLS = 3 };
 

@@ -9,6 +9,7 @@
 #include "engine/filter/filter.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/filter_draw.h"
+#include "tests/support/filter_matches.h"
 
 enum { ROUNDS = 20000, ITEMS = 24, LEAVES_MAX = 12 };
 

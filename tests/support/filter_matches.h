@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reference evaluation of a filter: one item, one value after the other. */
+/* The reference evaluation of a filter, one item and one value after the other. Faster ones are compared with it. */
+#ifndef TESTS_SUPPORT_FILTER_MATCHES_H
+#define TESTS_SUPPORT_FILTER_MATCHES_H
+
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/compare.h"
 #include "engine/filter/filter.h"
 
-static bool has_text(const struct filter_node *node, struct span text)
+static inline bool matches_text(const struct filter_node *node, struct span text)
 {
   size_t from = 0, to = node->texts.n;
 
@@ -22,41 +26,27 @@ static bool has_text(const struct filter_node *node, struct span text)
   return false;
 }
 
-static bool matches_texts(const struct filter_node *node, const struct value *value)
+static inline bool matches_texts(const struct filter_node *node, const struct value *value)
 {
   if (value->kind == VALUE_TEXT)
-    return has_text(node, value->text);
+    return matches_text(node, value->text);
   for (size_t i = 0; i < value->list.n; i++) {
-    if (has_text(node, value->list.v[i].text))
+    if (matches_text(node, value->list.v[i].text))
       return true;
   }
   return false;
 }
 
-static int compare_integers(const void *a, const void *b)
-{
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-  return (x > y) - (x < y);
-}
-
-static int compare_numbers(const void *a, const void *b)
-{
-  double x = *(const double *)a, y = *(const double *)b;
-
-  return (x > y) - (x < y);
-}
-
-static bool matches_one_of(const struct filter_node *node, const struct value *value)
+static inline bool matches_one_of(const struct filter_node *node, const struct value *value)
 {
   if (value->kind == VALUE_INTEGER)
     return bsearch(&value->integer, node->integer_values.v, node->integer_values.n, sizeof value->integer,
-                   compare_integers);
-  return bsearch(&value->number, node->number_values.v, node->number_values.n, sizeof value->number, compare_numbers);
+                   compare_int64);
+  return bsearch(&value->number, node->number_values.v, node->number_values.n, sizeof value->number, compare_double);
 }
 
 /* Does a leaf match a value that is present? */
-static bool matches_leaf(const struct filter_node *node, const struct value *value)
+static inline bool matches_leaf(const struct filter_node *node, const struct value *value)
 {
   switch (node->kind) {
   case FILTER_IS:
@@ -75,8 +65,10 @@ static bool matches_leaf(const struct filter_node *node, const struct value *val
   }
 }
 
+static inline bool filter_matches(const struct filter_node *node, const struct value *values);
+
 /* Is there an operand that is `wanted`? */
-static bool find_operand(const struct filter_node *node, const struct value *values, bool wanted)
+static inline bool matches_operand(const struct filter_node *node, const struct value *values, bool wanted)
 {
   for (size_t i = 0; i < node->operands.n; i++) {
     if (filter_matches(node->operands.v[i], values) == wanted)
@@ -85,7 +77,11 @@ static bool find_operand(const struct filter_node *node, const struct value *val
   return false;
 }
 
-bool filter_matches(const struct filter_node *node, const struct value *values)
+/* Is the node true for an item?
+ *
+ * values  [attributes.n] the item's values in their kept form (enum attribute_type); VALUE_NULL: absent
+ */
+static inline bool filter_matches(const struct filter_node *node, const struct value *values)
 {
   switch (node->kind) {
   case FILTER_ALL:
@@ -93,12 +89,14 @@ bool filter_matches(const struct filter_node *node, const struct value *values)
   case FILTER_NONE:
     return false;
   case FILTER_AND:
-    return !find_operand(node, values, false);
+    return !matches_operand(node, values, false);
   case FILTER_OR:
-    return find_operand(node, values, true);
+    return matches_operand(node, values, true);
   case FILTER_NOT:
     return !filter_matches(node->operands.v[0], values);
   default:
     return values[node->attribute].kind != VALUE_NULL && matches_leaf(node, &values[node->attribute]);
   }
 }
+
+#endif
