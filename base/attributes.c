@@ -68,7 +68,7 @@ static bool is_letter(uint8_t c)
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-bool attribute_name_check(struct span name)
+bool attribute_name_is_valid(struct span name)
 {
   if (name.n < 1 || name.n > ATTRIBUTE_NAME_MAX || !is_letter(name.p[0]))
     return false;

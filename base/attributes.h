@@ -25,6 +25,6 @@ const char *attribute_type_name(enum attribute_type type);
 bool attribute_type_find(struct span name, enum attribute_type *out);
 
 /* Can an attribute have this name? See ATTRIBUTE_NAME_MAX. */
-bool attribute_name_check(struct span name);
+bool attribute_name_is_valid(struct span name);
 
 #endif

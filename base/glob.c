@@ -4,7 +4,7 @@
 
 /* On a mismatch, only the newest star needs to match one byte more: everything before it has matched as few bytes as
  * possible. So the time is at most the length of the pattern times that of the text. */
-bool glob_check(const char *pattern, struct span text)
+bool glob_matches(const char *pattern, struct span text)
 {
   const char *star = NULL;
   size_t star_i = 0, i = 0;

@@ -6,6 +6,6 @@
 #include "base/span.h"
 
 /* Does the whole text match the pattern? Thread: any. */
-bool glob_check(const char *pattern, struct span text);
+bool glob_matches(const char *pattern, struct span text);
 
 #endif

@@ -52,7 +52,7 @@ size_t utf8_prefix(struct span text)
   return i;
 }
 
-bool utf8_check(struct span text)
+bool utf8_is_valid(struct span text)
 {
   return utf8_prefix(text) == text.n;
 }

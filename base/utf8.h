@@ -8,15 +8,15 @@
 
 /* Is the text well-formed UTF-8 without a zero byte? Overlong forms, surrogates and characters above U+10FFFF are not
  * well-formed. Such text fits both a protobuf string and a JSON string. */
-bool utf8_check(struct span text);
+bool utf8_is_valid(struct span text);
 
-/* Return the length in bytes of the longest beginning of a text that utf8_check() accepts. */
+/* Return the length in bytes of the longest beginning of a text that utf8_is_valid() accepts. */
 size_t utf8_prefix(struct span text);
 
-/* Return the number of characters of a text that utf8_check() accepts. */
+/* Return the number of characters of a text that utf8_is_valid() accepts. */
 size_t utf8_count(struct span text);
 
-/* Copy text, with '?' for each byte that utf8_check() would not accept. `*out` is zero-terminated and lives in the
+/* Copy text, with '?' for each byte that utf8_is_valid() would not accept. `*out` is zero-terminated and lives in the
  * region. */
 err_t utf8_mend(struct region *r, struct span text, char **out);
 

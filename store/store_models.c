@@ -115,7 +115,7 @@ static err_t take(struct get *g, struct span key, struct span sealed)
 {
   struct store_model_record *record = &g->records[g->n];
 
-  if (!seal_check(sealed))
+  if (!seal_is_whole(sealed))
     FAIL(ERR_STORE_CORRUPT, "store %s is damaged: `%.*s` in table `meta`: " ENV_REMEDY, g->store->env->path, (int)key.n,
          (const char *)key.p);
   TRY(region_copy(g->region, span_of(key.p + PREFIX_BYTES, key.n - PREFIX_BYTES), &record->key));

@@ -53,7 +53,7 @@ err_t config_attributes_add(struct attribute *v, size_t *n, struct span name, st
   enum attribute_type found;
   char *copy;
 
-  if (!attribute_name_check(name))
+  if (!attribute_name_is_valid(name))
     FAIL(ERR_CONFIG, "%s: the name of an attribute is a letter or _, then letters, digits and _, at most %d bytes",
          log_quote(name), ATTRIBUTE_NAME_MAX);
   if (filter_is_keyword(name))

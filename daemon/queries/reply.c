@@ -32,7 +32,7 @@ static bool is_allowed(const struct config *config, struct span topic)
   const struct config_list *patterns = &config->query.reply_topics;
 
   for (size_t i = 0; i < patterns->n; i++) {
-    if (glob_check(patterns->items[i], topic))
+    if (glob_matches(patterns->items[i], topic))
       return true;
   }
   return false;

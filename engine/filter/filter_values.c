@@ -88,7 +88,7 @@ err_t filter_values_text(const struct filter_values *values, size_t i, struct sp
     return refuse_kind(values, i);
   if (value->text.n > ATTRIBUTE_TEXT_MAX)
     return refuse(values, i, "has more than 256 bytes");
-  if (!utf8_check(value->text))
+  if (!utf8_is_valid(value->text))
     return refuse(values, i, "is not UTF-8, or has a zero byte");
   *out = value->text;
   return ERR_OK;

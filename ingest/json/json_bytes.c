@@ -11,7 +11,7 @@ json_t *json_bytes_make(struct span bytes)
   AUTO(region_fini) struct region region = { 0 };
   char *coded;
 
-  if (utf8_check(bytes))
+  if (utf8_is_valid(bytes))
     return json_stringn((const char *)bytes.p, bytes.n);
   return base64_encode(&region, bytes, &coded) == ERR_OK ? json_pack("{s:s}", "base64", coded) : NULL;
 }

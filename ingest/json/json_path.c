@@ -18,7 +18,7 @@ static err_t verify_text(struct span text)
 {
   if (text.n < 1 || text.n > JSON_PATH_TEXT_MAX)
     return fail(text, "a path has 1 to 256 bytes");
-  if (memchr(text.p, 0, text.n) || !utf8_check(text))
+  if (memchr(text.p, 0, text.n) || !utf8_is_valid(text))
     return fail(text, "a path is UTF-8 without zero bytes");
   return ERR_OK;
 }

@@ -43,7 +43,7 @@ static err_t put(json_t *object, const char *name, json_t *value)
 
 static err_t write_string(const char *name, const char *text, json_t **out)
 {
-  if (!utf8_check(span_of_str(text)))
+  if (!utf8_is_valid(span_of_str(text)))
     FAIL(ERR_WIRE, "%s: not UTF-8", name);
   return give(json_string(text), out);
 }
@@ -76,7 +76,7 @@ static err_t write_text_bytes(struct writer *w, struct span bytes, json_t **out)
 {
   char *base64;
 
-  if (utf8_check(bytes))
+  if (utf8_is_valid(bytes))
     return give(json_stringn((const char *)bytes.p, bytes.n), out);
   TRY(base64_encode(w->region, bytes, &base64));
   return give(json_pack("{s:s}", "base64", base64), out);
@@ -191,7 +191,7 @@ static err_t write_map(struct writer *w, const ProtobufCFieldDescriptor *field, 
   for (size_t i = 0; i < *message_field_count(message, field); i++) {
     const char *key = *(char *const *)message_field_at(entries[i], &type->fields[0]);
     json_t *value;
-    if (!utf8_check(span_of_str(key)))
+    if (!utf8_is_valid(span_of_str(key)))
       FAIL(ERR_WIRE, "%s: a name in it is not UTF-8", field->name);
     TRY(write_value(w, &type->fields[1], message_field_at(entries[i], &type->fields[1]), &value));
     TRY(put(object, key, value));

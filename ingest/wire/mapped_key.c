@@ -49,7 +49,7 @@ err_t mapped_key_read(const struct mapping *m, bool is_framed, struct span key, 
     TRY(framing_strip(&key));
   if (key.n > 0 && (key.p[0] == '{' || key.p[0] == '"'))
     return read_json(m, key, r, out);
-  if (key.n > 0 && (memchr(key.p, 0, key.n) || !utf8_check(key)))
+  if (key.n > 0 && (memchr(key.p, 0, key.n) || !utf8_is_valid(key)))
     FAIL(ERR_ITEM, "the record's key %s is neither text nor JSON: catalogue.mapping.key can take it from the value",
          log_quote(key));
   *out = key;

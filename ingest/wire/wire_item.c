@@ -29,7 +29,7 @@ static err_t read_part(const Sluice__V1__Item__PartsEntry *entry, struct region 
   if (space.n < 1 || space.n > SPACE_NAME_MAX)
     FAIL(ERR_ITEM, "parts[%s]: the name of a space has 1 to %d bytes, not %zu", log_quote(space), SPACE_NAME_MAX,
          space.n);
-  if (!utf8_check(space))
+  if (!utf8_is_valid(space))
     FAIL(ERR_ITEM, "parts[%s]: the name of a space must be UTF-8", log_quote(space));
   out->space = space;
   if (!part) /* a map entry without a value is an empty part */
@@ -87,7 +87,7 @@ static err_t read_attribute(const Sluice__V1__Item__AttributesEntry *entry, stru
                             struct attribute_value *out)
 {
   out->name = span_of_str(entry->key);
-  if (!attribute_name_check(out->name))
+  if (!attribute_name_is_valid(out->name))
     FAIL(ERR_ITEM, "a name is a letter or _, then letters, digits and _, at most %d bytes", ATTRIBUTE_NAME_MAX);
   TRY(wire_value_read(entry->value, ERR_ITEM, r, &out->value));
   return verify_value(&out->value);

@@ -17,7 +17,7 @@ static void take_text(const char *text, size_t most, struct span *out)
 {
   struct span whole = span_of_str(text);
 
-  if (whole.n <= most && utf8_check(whole))
+  if (whole.n <= most && utf8_is_valid(whole))
     *out = whole;
 }
 
@@ -36,7 +36,7 @@ static err_t verify_text(const char *field, const char *text, size_t most)
 
   if (whole.n > most)
     FAIL(ERR_QUERY, "%s: %zu bytes, at most %zu", field, whole.n, most);
-  if (!utf8_check(whole))
+  if (!utf8_is_valid(whole))
     FAIL(ERR_QUERY, "%s: %s is not UTF-8", field, log_quote(whole));
   return ERR_OK;
 }

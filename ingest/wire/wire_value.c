@@ -18,7 +18,7 @@ static err_t read_number(double number, err_code_t field_error, struct value *ou
 static err_t read_text(const char *text, err_code_t field_error, struct value *out)
 {
   *out = (struct value){ .kind = VALUE_TEXT, .text = span_of_str(text) };
-  if (!utf8_check(out->text))
+  if (!utf8_is_valid(out->text))
     FAIL(field_error, "expected UTF-8, not %s", log_quote(out->text));
   return ERR_OK;
 }

@@ -30,7 +30,7 @@ err_t key_context_put_tombstone(struct key_context *k, const struct item_change 
 
 bool key_context_must_refuse(const struct key_context *k, const struct item_change *change, bool makes_item)
 {
-  bool would_overtake = !change->is_delete && refused_keys_check(k->refused, change->key, change->partition);
+  bool would_overtake = !change->is_delete && refused_keys_has(k->refused, change->key, change->partition);
 
   return would_overtake || (makes_item && k->slots->n >= k->max_items);
 }

@@ -36,7 +36,7 @@ static uint64_t *find(const struct refused_keys *r, uint64_t hash)
   return &r->hashes[i];
 }
 
-bool refused_keys_check(const struct refused_keys *r, struct span key, int32_t partition)
+bool refused_keys_has(const struct refused_keys *r, struct span key, int32_t partition)
 {
   if (r->n == 0)
     return false;

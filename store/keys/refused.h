@@ -24,7 +24,7 @@ void refused_keys_fini(struct refused_keys *r);
 void refused_keys_clear(struct refused_keys *r);
 
 /* Was a put of this key in this partition refused? May be true for a key that was not refused. */
-bool refused_keys_check(const struct refused_keys *r, struct span key, int32_t partition);
+bool refused_keys_has(const struct refused_keys *r, struct span key, int32_t partition);
 
 err_t refused_keys_add(struct refused_keys *r, struct span key, int32_t partition);
 

@@ -33,7 +33,7 @@ err_t meta_get_bytes(struct env *env, MDB_txn *txn, MDB_dbi table, const char *n
   if (!*is_found)
     return ERR_OK;
   TRY(env_verify(env, rc, "read table `meta`"));
-  if (!seal_check(env_span(data)))
+  if (!seal_is_whole(env_span(data)))
     FAIL(ERR_STORE_CORRUPT, "store %s is damaged: `%s` in table `meta`: " ENV_REMEDY, env->path, name);
   *out = span_of((const uint8_t *)data.mv_data + SEAL_BYTES, data.mv_size - SEAL_BYTES);
   return ERR_OK;
@@ -47,7 +47,7 @@ err_t meta_check(struct env *env, MDB_txn *txn, MDB_dbi table)
 
   TRY(env_verify(env, mdb_cursor_open(txn, table, &cursor), "read table `meta`"));
   while ((rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT)) == MDB_SUCCESS) {
-    if (!seal_check(env_span(data)))
+    if (!seal_is_whole(env_span(data)))
       FAIL(ERR_STORE_CORRUPT, "store %s is damaged: %s in table `meta`: " ENV_REMEDY, env->path,
            log_quote(env_span(key)));
   }

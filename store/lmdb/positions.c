@@ -101,7 +101,7 @@ static err_t decode_row(struct env *env, struct span key, struct span value, str
     memcpy(&name, key.p, sizeof name);
   if (is_sized)
     memcpy(&row, value.p, sizeof row);
-  if (!is_sized || !seal_check(value) || row.partition != (int32_t)be32toh(name))
+  if (!is_sized || !seal_is_whole(value) || row.partition != (int32_t)be32toh(name))
     FAIL(ERR_STORE_CORRUPT, "store %s is damaged: the position of partition %d: " ENV_REMEDY, env->path,
          (int32_t)be32toh(name));
   *out = (struct store_position){

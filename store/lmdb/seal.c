@@ -19,7 +19,7 @@ void seal_put(uint8_t *value, size_t n)
   memcpy(value, &sum, sizeof sum);
 }
 
-bool seal_check(struct span value)
+bool seal_is_whole(struct span value)
 {
   uint64_t sum;
 

@@ -11,6 +11,6 @@ enum { SEAL_BYTES = 8 };
 void seal_put(uint8_t *value, size_t n);
 
 /* Does the value have a seal that matches its bytes? */
-bool seal_check(struct span value);
+bool seal_is_whole(struct span value);
 
 #endif

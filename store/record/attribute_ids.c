@@ -98,7 +98,7 @@ static err_t decode_one(const uint8_t **from, const uint8_t *end, struct attribu
   const uint8_t *p = *from;
 
   if (end - p < HEAD_BYTES || end - p < HEAD_BYTES + p[3] || p[2] >= N_ATTRIBUTE_TYPES ||
-      !attribute_name_check(span_of(p + HEAD_BYTES, p[3])))
+      !attribute_name_is_valid(span_of(p + HEAD_BYTES, p[3])))
     FAIL(ERR_STORE_CORRUPT, "an attribute of the list is damaged");
   memcpy(id, p, 2);
   *attribute = (struct attribute){ span_of(p + HEAD_BYTES, p[3]), (enum attribute_type)p[2] };

@@ -249,7 +249,7 @@ static err_t read_header(struct span record, struct header *header, struct secti
 {
   if (record.n < sizeof *header)
     FAIL(ERR_STORE_CORRUPT, "it is cut short at %zu bytes", record.n);
-  if (!seal_check(record))
+  if (!seal_is_whole(record))
     FAIL(ERR_STORE_CORRUPT, "its checksum does not match");
   memcpy(header, record.p, sizeof *header);
   return verify_sizes(record, header, sections);

@@ -66,7 +66,7 @@ size_t seen_chunk_encode(const struct seen_chunk *c, uint8_t *out)
 
 static bool decode_head(struct span value, struct head *out)
 {
-  if (value.n < sizeof *out || value.n > SEEN_CHUNK_BYTES || !seal_check(value))
+  if (value.n < sizeof *out || value.n > SEEN_CHUNK_BYTES || !seal_is_whole(value))
     return false;
   memcpy(out, value.p, sizeof *out);
   return out->n <= SEEN_CHUNK_ITEMS;

@@ -69,13 +69,13 @@ static void names_are_letters_and_digits(void **state)
 
   (void)state;
   for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
-    assert_true(attribute_name_check(span_of_str(good[i])));
+    assert_true(attribute_name_is_valid(span_of_str(good[i])));
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-    assert_false(attribute_name_check(span_of_str(bad[i])));
+    assert_false(attribute_name_is_valid(span_of_str(bad[i])));
   memset(longest, 'a', sizeof longest);
-  assert_true(attribute_name_check(span_of(longest, ATTRIBUTE_NAME_MAX)));
-  assert_false(attribute_name_check(span_of(longest, sizeof longest)));
-  assert_false(attribute_name_check(span_of("a\0b", 3)));
+  assert_true(attribute_name_is_valid(span_of(longest, ATTRIBUTE_NAME_MAX)));
+  assert_false(attribute_name_is_valid(span_of(longest, sizeof longest)));
+  assert_false(attribute_name_is_valid(span_of("a\0b", 3)));
 }
 
 int main(void)

@@ -36,7 +36,7 @@ static void every_short_pattern_matches_what_its_definition_says(void **state)
       for (size_t i = 0; i < n_text; i++)
         text[i] = alphabet[(t >> i) & 1];
       text[n_text] = '\0';
-      if (glob_check(pattern, span_of_str(text)) != matches(pattern, text))
+      if (glob_matches(pattern, span_of_str(text)) != matches(pattern, text))
         fail_msg("\"%s\" against \"%s\"", pattern, text);
     }
   }
@@ -48,8 +48,8 @@ static void many_stars_take_no_time(void **state)
 
   (void)state;
   memset(text, 'a', sizeof text);
-  assert_false(glob_check("*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b", span_of(text, sizeof text)));
-  assert_true(glob_check("*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a", span_of(text, sizeof text)));
+  assert_false(glob_matches("*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b", span_of(text, sizeof text)));
+  assert_true(glob_matches("*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a", span_of(text, sizeof text)));
 }
 
 int main(void)

@@ -18,10 +18,10 @@ static void utf8_is_told_from_other_bytes(void **state)
   (void)state;
 
   for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
-    assert_true(utf8_check(span_of_str(good[i])));
+    assert_true(utf8_is_valid(span_of_str(good[i])));
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-    assert_false(utf8_check(span_of_str(bad[i])));
-  assert_false(utf8_check(span_of("a\0b", 3)));
+    assert_false(utf8_is_valid(span_of_str(bad[i])));
+  assert_false(utf8_is_valid(span_of("a\0b", 3)));
 }
 
 static void the_good_beginning_of_a_text_is_measured(void **state)
