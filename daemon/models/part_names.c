@@ -31,26 +31,29 @@ static err_t resolve(const struct model_state *models, int64_t time_ms, struct r
   return region_copy(region, span_of_str(canonical), name);
 }
 
-/* Decoding refuses equal names, so only a part with a new name can be one of two. */
-static err_t verify_apart(const struct item_change *change, size_t i)
+static err_t verify_apart(const struct item_change *change)
 {
-  for (size_t j = 0; j < change->n_parts; j++) {
-    if (j != i && span_equal(change->parts[j].space, change->parts[i].space))
-      FAIL(ERR_ITEM, "parts[%s]: it is there twice, once under another name", log_quote(change->parts[i].space));
+  for (size_t i = 0; i < change->n_parts; i++) {
+    for (size_t j = 0; j < i; j++) {
+      if (span_equal(change->parts[j].space, change->parts[i].space))
+        FAIL(ERR_ITEM, "parts[%s]: it is there twice, once under another name", log_quote(change->parts[i].space));
+    }
   }
   return ERR_OK;
 }
 
 err_t part_names_resolve(const struct model_state *models, struct region *region, struct item_change *change)
 {
+  bool has_new_names = false;
+
   for (size_t i = 0; i < change->n_parts; i++) {
     struct span *name = &change->parts[i].space;
     const uint8_t *before = name->p;
     TRY(resolve(models, change->timestamp_ms, region, name));
-    if (name->p != before)
-      TRY(verify_apart(change, i));
+    has_new_names = has_new_names || name->p != before;
   }
-  return ERR_OK;
+  /* Decoding refuses equal names. "s@1" becomes "s", and "s" beside it may become another: first all are looked up. */
+  return has_new_names ? verify_apart(change) : ERR_OK;
 }
 
 bool part_names_is_retired(const struct model_state *models, struct span canonical)

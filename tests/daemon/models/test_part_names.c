@@ -147,6 +147,23 @@ static void two_parts_of_one_generation_are_refused(void **state)
   model_state_fini(&s);
 }
 
+static void the_order_of_parts_does_not_matter(void **state)
+{
+  static const char *const orders[][2] = { { "books", "books@1" }, { "books@1", "books" } };
+  struct model_state s;
+  struct part parts[2];
+
+  (void)state;
+  make_state(&s);
+  for (size_t i = 0; i < 2; i++) {
+    assert_ok(resolve(&s, 150, orders[i], 2, parts));
+    assert_true(span_equal(parts[i].space, span_of_str("books@2")));
+    assert_true(span_equal(parts[1 - i].space, span_of_str("books")));
+    assert_fails(resolve(&s, 50, orders[i], 2, parts), ERR_ITEM, "parts[\"books\"]: it is there twice");
+  }
+  model_state_fini(&s);
+}
+
 static void a_name_that_becomes_too_long_is_refused(void **state)
 {
   static const char name[] = "a-name-of-sixty-four-bytes-has-no-room-for-the-generation-at-all";
@@ -174,6 +191,7 @@ int main(void)
     cmocka_unit_test(parts_of_a_derived_generation_are_those_of_its_root),
     cmocka_unit_test(parts_are_those_of_a_retired_generation_when_all_that_derive_are_retired),
     cmocka_unit_test(two_parts_of_one_generation_are_refused),
+    cmocka_unit_test(the_order_of_parts_does_not_matter),
     cmocka_unit_test(a_name_that_becomes_too_long_is_refused),
   };
 
