@@ -210,9 +210,9 @@ static err_t read_whole(struct json_reader *rd, const struct json_place *at, con
     return json_scalar_int64(rd, at, json, out);
   if (number < -0x1p63 || number >= 0x1p63)
     FAIL(rd->field_error, "%s: expected an integer of at most 64 bits, not %g", json_scalar_path(rd, at), number);
-  if (fabs(number) > 0x1p53)
+  if (fabs(number) >= 0x1p53) /* 2^53 itself may be a rounded 2^53 + 1 */
     FAIL(rd->field_error,
-         "%s: %.17g is beyond 2^53, where doubles are rounded: write it without a point or an exponent",
+         "%s: %.17g is not below 2^53, from where on doubles are rounded: write it without a point or an exponent",
          json_scalar_path(rd, at), number);
   *out = (int64_t)number;
   return ERR_OK;
