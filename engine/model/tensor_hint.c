@@ -6,10 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/edit_distance.h"
 #include "base/log.h"
 
 /* A similar name must share this many bytes of the layer's name, besides the layer's number and the kind of tensor. */
-enum { LIKE_BYTES_MIN = 4, NAMES_LISTED = 3 };
+enum { LIKE_BYTES_MIN = 4, NAMES_LISTED = 3, TYPOS_MAX = 2 };
 
 /* The top-level modules of the authors' Mixture-of-Logits. A tensor below one of them already has its final name. */
 static const char *const roots[] = { "_query_embeddings_fn.", "_item_embeddings_fn.", "_gating_fn." };
@@ -64,6 +65,45 @@ static const char *find_like(const struct safetensors *file, const char *missing
   return like;
 }
 
+static bool has_digits_of(const char *a, const char *b)
+{
+  static const char digits[] = "0123456789";
+
+  for (a += strcspn(a, digits), b += strcspn(b, digits); *a && *a == *b;) {
+    a++;
+    b++;
+    a += strcspn(a, digits);
+    b += strcspn(b, digits);
+  }
+  return *a == *b;
+}
+
+static const char *last_word(const char *name)
+{
+  const char *dot = strrchr(name, '.');
+
+  return dot ? dot + 1 : name;
+}
+
+/* Is the name the missing one with a typing error? Names of layers differ by their numbers, and a "_w" and a "_b" by a
+ * letter. */
+static bool is_misspelt(const char *name, const char *missing)
+{
+  const char *word = last_word(missing);
+
+  return has_digits_of(name, missing) && edit_distance(name, missing) <= TYPOS_MAX &&
+         edit_distance(last_word(name), word) * 3 <= strlen(word);
+}
+
+static const char *find_misspelt(const struct safetensors *file, const char *missing)
+{
+  for (const char *name = NULL; (name = safetensors_next_tensor(file, name));) {
+    if (is_misspelt(name, missing))
+      return name;
+  }
+  return NULL;
+}
+
 /* Return the tensor that has the missing name below a wrapper module, like "module.W" for "W". */
 static const char *find_wrapped(const struct safetensors *file, const char *missing)
 {
@@ -93,7 +133,8 @@ static void print_names(const struct safetensors *file, char text[TENSOR_HINT_MA
 
 void tensor_hint_print(const struct safetensors *file, const char *missing, char text[TENSOR_HINT_MAX])
 {
-  const char *wrapped = find_wrapped(file, missing), *like = find_like(file, missing);
+  const char *wrapped = find_wrapped(file, missing), *misspelt = find_misspelt(file, missing);
+  const char *like = misspelt ? misspelt : find_like(file, missing);
 
   if (wrapped)
     snprintf(text, TENSOR_HINT_MAX, "; the file has %s: take the prefix %s off the names, as docs/models.md does",

@@ -390,6 +390,12 @@ static void old_names_are_refused_with_the_tensor_that_looks_like_the_missing_on
   assert_refused(&m, header, new_name);
   assert_refused(&m, header, "\"_item_proj_module.1.weight\", which looks like it");
   json_object_del(header, "_item_proj_module.1.weight");
+  json_object_set(header, "_item_embeddings_fn._item_emb_proj_modul.1.weigth", json_object_get(m.header, new_name));
+  assert_refused(&m, header, "13 more"); /* three letters are no typing error */
+  json_object_del(header, "_item_embeddings_fn._item_emb_proj_modul.1.weigth");
+  json_object_set(header, "_item_embeddings_fn._item_emb_proj_module.1.weights", json_object_get(m.header, new_name));
+  assert_refused(&m, header, "module.1.weights\", which looks like it");
+  json_object_del(header, "_item_embeddings_fn._item_emb_proj_module.1.weights");
   /* The remaining tensors belong to other layers: no name is similar. */
   assert_refused(&m, header, "12 more (docs/models.md has the names)");
   json_decref(header);
