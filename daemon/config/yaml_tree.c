@@ -83,6 +83,14 @@ static err_t verify_brackets(const char *path, const uint8_t *bytes, size_t n)
   return ERR_OK;
 }
 
+/* What libyaml's words mean to the one who wrote the file. */
+static const char *hint_at(const char *problem)
+{
+  return problem && strstr(problem, "cannot start any token")
+             ? " (a tab? Indent with blanks. Text that begins with %, @ or ` needs quotes)"
+             : "";
+}
+
 static err_t fail_parse(const char *path, const yaml_parser_t *parser)
 {
   bool is_in_text =
@@ -93,9 +101,9 @@ static err_t fail_parse(const char *path, const yaml_parser_t *parser)
   if (!is_in_text)
     FAIL(ERR_CONFIG, "%s:1: this is not YAML: %s at byte %zu", path, parser->problem ? parser->problem : "bad text",
          parser->problem_offset);
-  FAIL(ERR_CONFIG, "%s:%zu: this is not YAML: %s%s%s", path, parser->problem_mark.line + 1,
+  FAIL(ERR_CONFIG, "%s:%zu: this is not YAML: %s%s%s%s", path, parser->problem_mark.line + 1,
        parser->context ? parser->context : "", parser->context ? ", " : "",
-       parser->problem ? parser->problem : "bad text");
+       parser->problem ? parser->problem : "bad text", hint_at(parser->problem));
 }
 
 /* Reject a second document: its settings would be ignored silently. */

@@ -67,7 +67,7 @@ static void a_file_that_is_not_yaml_is_refused_with_its_line(void **state)
 {
   (void)state;
   assert_refused(REST "query: {\n", 5, "not YAML", "");
-  assert_refused("query:\n\tmax_k: 1\n" REST, 2, "not YAML", "");
+  assert_refused("query:\n\tmax_k: 1\n" REST, 2, "not YAML", "Indent with blanks");
   assert_refused(REST "query: *nobody\n", 4, "not YAML", "alias");
   assert_refused(REST "---\n" REST, 5, "second YAML document", "");
   assert_refused("\xff\xff\xff", 1, "not YAML", "");
