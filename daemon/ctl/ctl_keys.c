@@ -24,6 +24,8 @@ static err_t add_line(struct ctl_keys *k, const char *path, struct span line)
 {
   if (line.n > 0 && line.p[line.n - 1] == '\n')
     line.n--;
+  if (line.n > 0 && line.p[line.n - 1] == '\r') /* of an editor under Windows */
+    line.n--;
   if (line.n == 0 || line.n + strlen(k->prefix) > ITEM_KEY_MAX)
     FAIL(ERR_ITEM, "%s, line %zu: the key has %zu bytes%s, but a key has 1 to %d", path, k->n_lines + 1, line.n,
          *k->prefix ? " after the prefix" : "", ITEM_KEY_MAX);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/space_name.h"
 #include "daemon/ctl/ctl_format.h"
 #include "daemon/ctl/ctl_letters.h"
 #include "daemon/ctl/ctl_print.h"
@@ -16,10 +17,14 @@
 /* How long a letter is waited for, and how many of each partition are looked at. */
 enum { LETTER_TRIES = 20, LETTER_WAIT_MS = 100, LETTERS_LOOKED_AT = 100, REASON_BYTES = 1024 };
 
-static bool has_space(const struct config *config, struct span name)
+/* Is it a space of the configuration, or a generation of one? The daemon knows which generations there are. */
+static bool has_space(const struct config *config, struct span text)
 {
-  for (size_t i = 0; i < config->n_spaces; i++) {
-    if (span_equal(name, span_of_str(config->spaces[i].name)))
+  struct space_name name;
+  bool is_name = space_name_parse(text, &name);
+
+  for (size_t i = 0; is_name && i < config->n_spaces; i++) {
+    if (span_equal(name.space, span_of_str(config->spaces[i].name)))
       return true;
   }
   return false;
