@@ -6,7 +6,7 @@
 
 #include "base/size.h"
 #include "engine/recjpq/recjpq_methods.h"
-#include "engine/recjpq/recjpq_search.h"
+#include "engine/recjpq/recjpq_begin.h"
 #include "engine/search/receipt.h"
 #include "engine/search/share.h"
 
@@ -111,7 +111,7 @@ static err_t search_items(const struct recjpq_columns *c, struct search_batch *b
   TRY(init_gathered(c, batch->scratch, &gathered));
   TRY(region_array(batch->scratch, batch->n, sizeof *searches, &searches));
   for (size_t q = 0; q < batch->n; q++)
-    TRY(recjpq_search_init(c, batch, q, &no_warm_up, &searches[q]));
+    TRY(recjpq_begin(c, batch, q, &no_warm_up, &searches[q]));
   n_each = size_max(n_each / batch->n, BLOCK_WORDS);
   while (share_claim(batch, 0, n_words, n_each, &steps)) {
     for (size_t q = 0; q < batch->n; q++)

@@ -3,7 +3,7 @@
 #ifndef ENGINE_RECJPQ_RECJPQ_ADMITTED_H
 #define ENGINE_RECJPQ_RECJPQ_ADMITTED_H
 
-#include "engine/recjpq/recjpq_scan.h"
+#include "engine/recjpq/recjpq_search.h"
 #include "engine/search/search_batch.h"
 
 /* Gathering and scanning an admitted item takes as long as scanning so many slots: 9 where a core reads 35 GB/s from

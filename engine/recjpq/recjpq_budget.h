@@ -6,6 +6,7 @@
 #define ENGINE_RECJPQ_RECJPQ_BUDGET_H
 
 #include "engine/recjpq/recjpq_rings.h"
+#include "engine/recjpq/recjpq_rule.h"
 #include "engine/recjpq/recjpq_search.h"
 #include "engine/search/kth_best.h"
 #include "engine/search/search_batch.h"

@@ -14,7 +14,7 @@
  *
  * A pair's bound is far sharper than the bounds of its two splits. With M = 8 splits of 256 sub-items, a few percent of
  * the items are visited; single splits visit a fifth. In a cell, only the items that pass the levels of the other
- * splits are scored. An item that was already visited in an earlier ring of another pair is skipped (recjpq_visited.h).
+ * splits are scored. An item that was already visited in an earlier ring of another pair is skipped (recjpq_seen.h).
  *
  * Small catalogues are scanned instead, and columns without cells, and a query whose rings turn out to be large
  * (recjpq_budget.h). The scan keeps the hits of the rings and skips the items that they have visited.
@@ -22,9 +22,11 @@
 #include <math.h>
 
 #include "engine/recjpq/recjpq_admitted.h"
+#include "engine/recjpq/recjpq_begin.h"
 #include "engine/recjpq/recjpq_budget.h"
 #include "engine/recjpq/recjpq_guess.h"
 #include "engine/recjpq/recjpq_methods.h"
+#include "engine/recjpq/recjpq_scan.h"
 #include "engine/recjpq/recjpq_visits.h"
 #include "engine/search/receipt.h"
 
@@ -51,17 +53,17 @@ static bool visit_rings(struct recjpq_search *s, struct recjpq_budget *budget, s
 /* Let a scan find the items that the rings have not visited. The scan changes the tables, so it gets a copy. */
 static err_t start_scan(struct recjpq_search *s, const struct recjpq_rings *rings, struct region *scratch)
 {
-  struct recjpq_visited *visited = &s->visited;
+  struct recjpq_seen *seen = &s->seen;
   size_t n_bytes = s->deficits.n_splits * PQ_SUBITEMS;
   uint8_t *tables;
 
   TRY(region_array(scratch, n_bytes, 1, &tables));
-  TRY(region_array(scratch, rings->n_pairs, sizeof *visited->nexts, &visited->nexts));
+  TRY(region_array(scratch, rings->n_pairs, sizeof *seen->nexts, &seen->nexts));
   memcpy(tables, s->deficits.tables, n_bytes);
-  visited->cells = &s->columns->cells;
-  visited->tables = tables;
+  seen->cells = &s->columns->cells;
+  seen->tables = tables;
   for (size_t i = 0; i < rings->n_pairs; i++)
-    visited->nexts[i] = rings->pairs[i].next;
+    seen->nexts[i] = rings->pairs[i].next;
   recjpq_deficits_quantise(&s->deficits, recjpq_threshold(s));
   return ERR_OK;
 }
@@ -107,7 +109,7 @@ static err_t search_query(const struct recjpq_columns *c, struct search_batch *b
 {
   struct recjpq_search s;
 
-  TRY(recjpq_search_init(c, batch, query, rule, &s));
+  TRY(recjpq_begin(c, batch, query, rule, &s));
   TRY(find_hits(&s, batch, rule));
   return recjpq_guess_failed(&s) ? scan(&s, batch) : ERR_OK;
 }

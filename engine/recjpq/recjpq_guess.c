@@ -93,7 +93,7 @@ bool recjpq_guess_failed(struct recjpq_search *s)
   s->is_guess = false;
   s->ceiling = s->floor;
   s->floor = -INFINITY;
-  s->visited.nexts = NULL;
+  s->seen.nexts = NULL;
   recjpq_deficits_quantise(&s->deficits, recjpq_threshold(s));
   return true;
 }

@@ -7,6 +7,7 @@
 #ifndef ENGINE_RECJPQ_RECJPQ_GUESS_H
 #define ENGINE_RECJPQ_RECJPQ_GUESS_H
 
+#include "engine/recjpq/recjpq_rule.h"
 #include "engine/recjpq/recjpq_search.h"
 #include "engine/search/search_batch.h"
 

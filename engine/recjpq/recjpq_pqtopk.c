@@ -5,9 +5,11 @@
  * items that cannot reach the K-th best score found so far. Scores are computed only for the items that pass.
  */
 #include "base/size.h"
-#include "engine/search/receipt.h"
-#include "engine/recjpq/recjpq_methods.h"
+#include "engine/recjpq/recjpq_begin.h"
 #include "engine/recjpq/recjpq_guess.h"
+#include "engine/recjpq/recjpq_methods.h"
+#include "engine/recjpq/recjpq_scan.h"
+#include "engine/search/receipt.h"
 #include "engine/search/share.h"
 
 enum {
@@ -28,12 +30,12 @@ static err_t init_searches(const struct recjpq_columns *c, struct search_batch *
   for (size_t q = 0; q < batch->n; q++)
     searches[q].columns = NULL;
   while (share_claim(batch, JOB_WARM_UP, batch->n, 1, &claimed)) {
-    TRY(recjpq_search_init(c, batch, claimed.first, rule, &searches[claimed.first]));
+    TRY(recjpq_begin(c, batch, claimed.first, rule, &searches[claimed.first]));
     batch->results[claimed.first].floor = searches[claimed.first].floor;
   }
   for (size_t q = 0; q < batch->n; q++) {
     if (!searches[q].columns)
-      TRY(recjpq_search_init(c, batch, q, rule, &searches[q]));
+      TRY(recjpq_begin(c, batch, q, rule, &searches[q]));
   }
   return ERR_OK;
 }

@@ -1,72 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a search begins: which sub-items it looks at, and where its first threshold comes from. */
+/* Offering items to the heap of a search, and following its threshold. */
 #include "engine/recjpq/recjpq_search.h"
 
-#include "engine/recjpq/recjpq_guess.h"
-#include "engine/recjpq/recjpq_methods.h"
-#include "engine/recjpq/recjpq_warm_up.h"
-
-const struct recjpq_rule recjpq_rule_usual = {
-  .warm_up_items_min = 1 << 17,
-  .scan_items_max = 1 << 18,
-  .slots_per_cell = RECJPQ_BY_KERNELS,
-  .guess_k_min = 160,
-  .guess_items_per_hit = 64,
-  .guess_deviations = 4,
-  .list_k_min = 256,
-};
-
-/* Does a query admit nearly all of these items? */
-static bool admits_most(const struct admit *admit, uint64_t n_items)
+/* Ties that the threshold has left behind cost a comparison of scores here, and no key is read. */
+static void offer_ties(struct recjpq_search *s)
 {
-  return admit->admits_parts || admit->n_admitted >= n_items - n_items / 4;
+  for (size_t i = 0; i < s->n_ties; i++)
+    topk_push(&s->result->topk, s->ties[i].score, s->ties[i].slot);
+  s->n_ties = 0;
 }
 
-/* Members of a team tell each other their floors, so these must be proven. */
-static err_t find_floor(struct recjpq_search *s, struct search_batch *batch, const struct recjpq_rule *rule)
+void recjpq_offer_waiting(struct recjpq_search *s)
 {
-  if (!batch->share && recjpq_guess_pays(s->kernels, s->result, s->deficits.subitems.n_items, rule))
-    return recjpq_guess(s, batch, rule);
-  if (cells_are_complete(&s->columns->cells))
-    TRY(recjpq_warm_up(s, batch));
-  return ERR_OK;
+  if (s->hits.entries)
+    recjpq_hits_give(&s->hits, &s->result->topk);
+  offer_ties(s);
 }
 
-/* If many items are wanted, gather them in a list. */
-static err_t init_hits(struct recjpq_search *s, struct region *scratch, const struct recjpq_rule *rule)
+void recjpq_offer(struct recjpq_search *s, float score, uint32_t slot)
 {
-  size_t k = s->result->topk.k;
-
-  s->hits = (struct recjpq_hits){ .threshold = -INFINITY };
-  return rule->list_k_min > 0 && k >= rule->list_k_min ? recjpq_hits_init(k, scratch, &s->hits) : ERR_OK;
+  if (s->hits.entries) {
+    recjpq_hits_add(&s->hits, score, slot, &s->result->topk);
+    return;
+  }
+  if (score != topk_threshold(&s->result->topk)) {
+    topk_push(&s->result->topk, score, slot);
+    return;
+  }
+  if (s->n_ties == RECJPQ_TIES_MAX)
+    offer_ties(s);
+  s->ties[s->n_ties++] = (struct topk_entry){ score, slot };
 }
 
-err_t recjpq_search_init(const struct recjpq_columns *c, struct search_batch *batch, size_t query,
-                         const struct recjpq_rule *rule, struct recjpq_search *out)
+bool recjpq_is_candidate(const struct recjpq_search *s, uint32_t slot)
 {
-  struct search_result *result = &batch->results[query];
-  struct recjpq_subitems subitems = { recjpq_queries_of(batch->prepared)[query].subitem_scores, c->cells.lengths,
-                                      batch->n_items };
+  const struct admit *admit = &s->result->admit;
 
-  bool has_floor = result->floor > -INFINITY; /* from another member, which narrowed for itself */
+  if ((admit->n_excluded > 0 || admit->late) && !admit_slot(admit, slot))
+    return false;
+  return !s->seen.nexts || !recjpq_was_seen(&s->seen, s->columns->codes + slot * s->deficits.n_splits);
+}
 
-  if (!has_floor && batch->n_items >= rule->warm_up_items_min && !admits_most(&result->admit, batch->n_items))
-    TRY(recjpq_narrow(c, batch, &result->admit, &subitems));
-  *out = (struct recjpq_search){
-    .columns = c,
-    .kernels = batch->kernels,
-    .subitem_scores = subitems.scores,
-    .result = result,
-    .floor = result->floor,
-    .expected = -INFINITY,
-    .ceiling = INFINITY,
-    .admits_most = admits_most(&result->admit, subitems.n_items),
-    .n_tables = c->model->n_splits - c->model->n_splits * 3 / 8,
-  };
-  TRY(init_hits(out, batch->scratch, rule));
-  TRY(recjpq_deficits_init(c->model, batch->kernels, &subitems, batch->scratch, &out->deficits));
-  if (!has_floor && batch->n_items >= rule->warm_up_items_min)
-    TRY(find_floor(out, batch, rule));
-  recjpq_deficits_quantise(&out->deficits, out->floor);
-  return ERR_OK;
+void recjpq_lower_limit(struct recjpq_search *s)
+{
+  struct recjpq_deficits *d = &s->deficits;
+
+  recjpq_deficits_tighten(d, recjpq_threshold(s));
+  if (d->scale == 0.0f || d->limit < RECJPQ_LEVELS - RECJPQ_LEVELS / 4)
+    recjpq_deficits_quantise(d, recjpq_threshold(s)); /* use the whole range of a byte for the rest of the gap */
 }

@@ -1,37 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The beginning of `exact`, `pqtopk` and the search of admitted items. */
+/* The state of one query of `exact`, `pqtopk` and the search of admitted items: its threshold, and what it has found.
+ */
 #ifndef ENGINE_RECJPQ_RECJPQ_SEARCH_H
 #define ENGINE_RECJPQ_RECJPQ_SEARCH_H
 
-#include "engine/recjpq/recjpq_scan.h"
+#include <math.h>
+
+#include "engine/recjpq/recjpq_deficits.h"
+#include "engine/recjpq/recjpq_hits.h"
+#include "engine/recjpq/recjpq_seen.h"
 #include "engine/search/search_batch.h"
 
-#define RECJPQ_BY_KERNELS SIZE_MAX
-
-/* Sizes at which a search changes its strategy. */
-struct recjpq_rule {
-  uint64_t warm_up_items_min; /* with fewer items, a scan takes no longer than a warm-up */
-  uint64_t scan_items_max;    /* `exact`: up to this many items a scan is as fast at the median, and steadier */
-  size_t slots_per_cell;      /* `exact`: visiting a cell costs as much as scanning this many slots; 0: never scan;
-                                 RECJPQ_BY_KERNELS: as many as the kernels say */
-  size_t guess_k_min;         /* from this K on, the first threshold is guessed (recjpq_guess.h), */
-  size_t guess_items_per_hit; /* if so many items are admitted for each of K; 0: never */
-  size_t guess_deviations;    /* the guess is so many standard deviations below the expected threshold */
-  size_t list_k_min;          /* from this K on, hits are gathered in a list (recjpq_hits.h); 0: never */
+enum {
+  RECJPQ_PENDING_MAX = 64,
+  RECJPQ_TIES_MAX = 512, /* many, so that most are dropped when the threshold rises */
 };
 
-extern const struct recjpq_rule recjpq_rule_usual;
+/* The search state of one query of a batch. */
+struct recjpq_search {
+  const struct recjpq_columns *columns;
+  const struct kernels *kernels;
+  const float *subitem_scores;
+  struct search_result *result;
+  bool admits_most; /* nearly all items that have a sub-item of `deficits.subitems` in each split are admitted */
+  float floor;      /* a score that K admitted items reach; -inf: none is known */
+  bool is_guess;    /* K items are only expected to reach the floor: see recjpq_guess.h */
+  float expected;   /* what the floor will probably be at the end; -inf: unknown */
+  float ceiling;    /* items that reach this were offered before; inf: none were */
+  struct recjpq_deficits deficits;
+  struct recjpq_seen seen;              /* the scan skips these items */
+  size_t n_tables;                      /* the scan filters by this many splits: those in which items lose most */
+  size_t n_quiet;                       /* consecutive blocks in which hardly any item passed the filter */
+  size_t n_pending;                     /* slots */
+  uint32_t pending[RECJPQ_PENDING_MAX]; /* passed the filter; scored once their codes are prefetched */
+  struct recjpq_hits hits;              /* for large K: what was offered and is not in the heap yet */
+  size_t n_ties;
+  struct topk_entry ties[RECJPQ_TIES_MAX]; /* tied with the K-th best item found; not offered to the heap yet */
+};
 
-/* Prepare a query. If its result has no floor, and the catalogue is large enough, a warm-up over the cells finds one;
- * for large K it is guessed. Then compute the deficits for that floor. The columns must have at least one item. Returns
- * ERR_MEMORY. */
-err_t recjpq_search_init(const struct recjpq_columns *c, struct search_batch *batch, size_t query,
-                         const struct recjpq_rule *rule, struct recjpq_search *out);
+/* The lowest score that may still enter the top K: the K-th best score found, or the floor if that is higher. */
+static inline float recjpq_threshold(const struct recjpq_search *s)
+{
+  return fmaxf(fmaxf(s->floor, s->hits.threshold), topk_threshold(&s->result->topk));
+}
 
-/* Methods with other sizes than the usual ones: for tests. */
-err_t recjpq_search_exact_by(const struct recjpq_columns *c, struct search_batch *batch,
-                             const struct recjpq_rule *rule);
-err_t recjpq_search_pqtopk_by(const struct recjpq_columns *c, struct search_batch *batch,
-                              const struct recjpq_rule *rule);
+/* Offer an admitted item. For large K it waits in a list. For small K, items that tie with the K-th best one wait:
+ * their keys decide, and reading those is slow. Items with the same codes tie, so there may be thousands. */
+void recjpq_offer(struct recjpq_search *s, float score, uint32_t slot);
+
+/* Offer the items that wait to the heap. It is not complete before that. */
+void recjpq_offer_waiting(struct recjpq_search *s);
+
+/* After items were offered: lower the limit of the deficits to the threshold. */
+void recjpq_lower_limit(struct recjpq_search *s);
+
+/* Is the item of this slot admitted? The item was found in a cell, so it has a part. */
+static inline bool recjpq_admit(const struct recjpq_search *s, uint32_t slot)
+{
+  return s->result->admit.admits_parts || admit_slot(&s->result->admit, slot);
+}
+
+/* Is an item not excluded, and was it not seen by the rings? The filter's bits have admitted its slot. */
+bool recjpq_is_candidate(const struct recjpq_search *s, uint32_t slot);
 
 #endif

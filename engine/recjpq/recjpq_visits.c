@@ -12,7 +12,7 @@ static void score_item(struct recjpq_visits *v, const struct recjpq_open_ring *r
   cell_read(cells, p, cell, i, v->codes);
   float score = recjpq_score(s->subitem_scores, v->codes, cells->n_splits);
   s->result->counts.scored++;
-  if (score < recjpq_threshold(s) || recjpq_was_visited(&ring->visited, v->codes))
+  if (score < recjpq_threshold(s) || recjpq_was_seen(&ring->seen, v->codes))
     return;
   const uint32_t *slot = &cell_slots(p, p->cells[cell])[i];
   __builtin_prefetch(slot); /* in cold memory */
@@ -114,7 +114,7 @@ void recjpq_visits_ring(struct recjpq_visits *v, struct recjpq_ring_pair *p, int
   v->n_before = v->n_begun;
   v->open[v->ring].pair = p;
   for (size_t i = 0; i < v->rings->n_pairs; i++)
-    v->open[v->ring].visited.nexts[i] = &v->rings->pairs[i] == p ? 0 : v->rings->pairs[i].next;
+    v->open[v->ring].seen.nexts[i] = &v->rings->pairs[i] == p ? 0 : v->rings->pairs[i].next;
   for (size_t i = p->b ? 0 : recjpq_levels_below(p->a, p->next); i < n_rows; i++) {
     size_t a = p->a->subitems[i];
     int level = p->table_a[a];

@@ -6,7 +6,7 @@
 #define ENGINE_RECJPQ_RECJPQ_VISITS_H
 
 #include "engine/recjpq/recjpq_rings.h"
-#include "engine/recjpq/recjpq_scan.h"
+#include "engine/recjpq/recjpq_search.h"
 #include "engine/recjpq/recjpq_unchecked.h"
 
 enum {
@@ -18,7 +18,7 @@ enum {
 /* A ring that has begun. Its cells may be in flight: their memory is being prefetched, while later rings begin. */
 struct recjpq_open_ring {
   const struct recjpq_ring_pair *pair;
-  struct recjpq_visited visited; /* by the other pairs' rings when this ring began */
+  struct recjpq_seen seen; /* by the other pairs' rings when this ring began */
 };
 
 /* A cell whose head is being prefetched. */

@@ -3,7 +3,7 @@
 #ifndef ENGINE_RECJPQ_RECJPQ_WARM_UP_H
 #define ENGINE_RECJPQ_RECJPQ_WARM_UP_H
 
-#include "engine/recjpq/recjpq_scan.h"
+#include "engine/recjpq/recjpq_search.h"
 #include "engine/search/search_batch.h"
 
 /* Set the search's floor. For each pair of splits, the items of a few cells are scored. The items of one pair's cells

@@ -10,6 +10,7 @@
 
 #include "base/bits.h"
 #include "base/size.h"
+#include "engine/recjpq/recjpq_begin.h"
 #include "engine/recjpq/recjpq_budget.h"
 #include "engine/recjpq/recjpq_visits.h"
 #include "engine/similarity/similarity.h"
@@ -146,7 +147,7 @@ static struct outcome search(struct world *w, const float *vector, const struct 
   topk_init(&result.topk, heap, K, order_slots, NULL);
   assert_ok(similarity_recjpq.prepare_queries(&w->model.base, w->kernels, &pointer, 1, &w->region, &prepared));
   batch.prepared = prepared;
-  assert_ok(recjpq_search_init(recjpq_columns_of(w->columns), &batch, 0, rule, &s));
+  assert_ok(recjpq_begin(recjpq_columns_of(w->columns), &batch, 0, rule, &s));
   assert_true(s.floor > -INFINITY);
   assert_ok(recjpq_budget_init(&s, &batch, rule, &budget));
   assert_ok(recjpq_rings_init(&s.deficits, &s.columns->cells, &w->region, &rings));

@@ -12,7 +12,8 @@
 
 #include "base/method.h"
 #include "engine/recjpq/recjpq_methods.h"
-#include "engine/recjpq/recjpq_search.h"
+#include "engine/recjpq/recjpq_rule.h"
+#include "engine/search/search_batch.h"
 #include "engine/similarity/similarity.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/dice.h"
