@@ -84,7 +84,7 @@ static void scan_chunk(const struct pass *pass, struct query_lists *l, size_t fi
 {
   const struct mol_columns *c = pass->columns;
   size_t block_bytes = mol_sketch_block_bytes(c), component_bytes = block_bytes / c->model->shape.n_item_components;
-  const uint8_t *blocks = c->sketches + first / SKETCH_BLOCK_ITEMS * block_bytes;
+  const uint8_t *blocks = mol_sketch_block_at(c, first);
 
   shortlist_make_room(&l->lists, n,
                       pass->batch->kernels->mol_lists(&l->sketch.rows, pass->n_components,

@@ -27,6 +27,12 @@ static inline size_t mol_sketch_block_bytes(const struct mol_columns *c)
   return mol_item_layout(c->model).sketch * SKETCH_BLOCK_ITEMS;
 }
 
+/* The block of sketches that begins with slot `first`, a multiple of SKETCH_BLOCK_ITEMS. */
+static inline const uint8_t *mol_sketch_block_at(const struct mol_columns *c, size_t first)
+{
+  return c->sketches + first / SKETCH_BLOCK_ITEMS * mol_sketch_block_bytes(c);
+}
+
 /* Cast columns that mol_columns_cpu has opened. */
 static inline const struct mol_columns *mol_columns_of(const struct columns *columns)
 {

@@ -19,14 +19,12 @@
  */
 #include <math.h>
 
-#include "engine/mol/mol_bound.h"
 #include "engine/mol/mol_candidates.h"
 #include "engine/mol/mol_exact.h"
+#include "engine/mol/mol_exact_choose.h"
+#include "engine/mol/mol_exact_query.h"
 #include "engine/mol/mol_methods.h"
-#include "engine/mol/mol_shared_tile.h"
-#include "engine/mol/mol_sketch.h"
 #include "engine/mol/mol_walk.h"
-#include "engine/search/receipt.h"
 #include "engine/search/share.h"
 
 enum {
@@ -35,34 +33,11 @@ enum {
   SEEDS_PAY_AT = 16, /* only searches of at least this many times more items use seeds */
   CHUNK_BLOCKS = SHORTLIST_CHUNK / SKETCH_BLOCK_ITEMS,
   CHUNK_TILES = SHORTLIST_CHUNK / MOL_LANES,
-  CHUNKS_UNTIL_RETRY = 15,
-  ALONE_TIMES = 3,    /* an item takes so many times longer if no other query shares its tile */
-  ADMITTED_TIMES = 2, /* the same if the queries share its sketch */
-  CLAIM_CHUNKS = 4,   /* chunks, times queries, that take some 100 us or more: a claim has about as many */
+  CLAIM_CHUNKS = 4, /* chunks, times queries, that take some 100 us or more: a claim has about as many */
 };
 
 /* What members claim steps of: queries to seed, chunks to scan. */
 enum { JOB_SEED, JOB_SCAN };
-
-struct exact_query {
-  struct mol_scorer scorer;
-  struct search_result *result;
-  struct mol_query_sketch sketch;
-  int32_t *starts; /* [P_q] */
-  size_t n_until_retry;
-};
-
-static err_t init_query(const struct mol_columns *c, struct search_batch *batch, size_t q, struct mol_tile *tile,
-                        struct exact_query *out)
-{
-  const struct mol_query *query = mol_queries_of(batch->prepared) + q;
-
-  out->result = &batch->results[q];
-  TRY(mol_scorer_init(c, batch, q, tile, &out->scorer));
-  TRY(mol_scorer_init_screening(&out->scorer, batch->scratch));
-  TRY(region_array(batch->scratch, c->model->shape.n_query_components, sizeof *out->starts, &out->starts));
-  return mol_sketch_query(&c->model->shape, query->components, c->residual, batch->scratch, &out->sketch);
-}
 
 err_t mol_exact_floors(const struct mol_columns *c, struct search_batch *batch, const struct slot_set *seeds,
                        float *floors)
@@ -100,28 +75,25 @@ err_t mol_exact_seed(const struct mol_columns *c, struct search_batch *batch, fl
 }
 
 /* Find the items of a chunk that can enter the top K, as bit masks. Returns how many. */
-static size_t find_survivors(struct exact_query *e, size_t first, size_t n_blocks, uint16_t *masks)
+static size_t find_survivors(struct mol_exact_query *e, size_t first, size_t n_blocks, uint16_t *masks)
 {
   const struct mol_columns *c = e->scorer.columns;
-  const struct mol_shape *shape = &c->model->shape;
   size_t n = 0;
 
-  mol_sketch_starts(&e->sketch, mol_bound_dot_from_score(shape, e->scorer.query, mol_scorer_threshold(&e->scorer)),
-                    e->starts);
-  e->scorer.kernels->mol_any(&e->sketch.rows, shape->n_item_components,
-                             c->sketches + first / SKETCH_BLOCK_ITEMS * mol_sketch_block_bytes(c), n_blocks, e->starts,
-                             masks);
+  mol_exact_query_start(e);
+  e->scorer.kernels->mol_any(&e->sketch.rows, c->model->shape.n_item_components, mol_sketch_block_at(c, first),
+                             n_blocks, e->starts, masks);
   for (size_t b = 0; b < n_blocks; b++)
     n += (size_t)__builtin_popcount(masks[b]);
   return n;
 }
 
-static void add_survivors(struct exact_query *e, size_t first, size_t n, const uint16_t *masks)
+static void add_survivors(struct mol_exact_query *e, size_t first, size_t n, const uint16_t *masks)
 {
   for (size_t b = 0; b * SKETCH_BLOCK_ITEMS < n; b++) {
     for (unsigned mask = masks[b]; mask; mask &= mask - 1) {
       size_t i = b * SKETCH_BLOCK_ITEMS + (size_t)__builtin_ctz(mask);
-      if (i < n && admit_slot(&e->result->admit, (uint32_t)(first + i)))
+      if (i < n && admit_slot(&e->scorer.result->admit, (uint32_t)(first + i)))
         mol_scorer_add(&e->scorer, (uint32_t)(first + i));
     }
   }
@@ -135,7 +107,7 @@ static size_t min_dropped(size_t n, size_t n_queries)
 
 /* Drop the items that cannot enter and score the rest. Returns false, and scores nothing, if scoring the whole chunk is
  * as fast. */
-static bool prune_chunk(struct exact_query *e, size_t first, size_t n, size_t n_queries)
+static bool prune_chunk(struct mol_exact_query *e, size_t first, size_t n, size_t n_queries)
 {
   uint16_t masks[CHUNK_BLOCKS];
 
@@ -147,7 +119,7 @@ static bool prune_chunk(struct exact_query *e, size_t first, size_t n, size_t n_
   }
   size_t n_survivors = find_survivors(e, first, (n + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS, masks);
   if (n_survivors > n - min_dropped(n, n_queries)) {
-    e->n_until_retry = CHUNKS_UNTIL_RETRY;
+    e->n_until_retry = MOL_EXACT_CHUNKS_UNTIL_RETRY;
     return false;
   }
   add_survivors(e, first, n, masks);
@@ -178,9 +150,9 @@ static size_t load_tiles(const struct mol_columns *c, const struct kernels *kern
 }
 
 /* Does the query admit an item of the tile? Excluded keys are looked at later. */
-static bool admits_some(const struct exact_query *e, const struct mol_shared_tile *t)
+static bool admits_some(const struct mol_exact_query *e, const struct mol_shared_tile *t)
 {
-  const struct admit *admit = &e->result->admit;
+  const struct admit *admit = &e->scorer.result->admit;
 
   for (size_t i = 0; i < t->n && !admit->admits_parts; i++) {
     if (bits_get(admit->words, t->slots[i]))
@@ -190,9 +162,9 @@ static bool admits_some(const struct exact_query *e, const struct mol_shared_til
 }
 
 /* Does the query admit no item of the chunk? */
-static bool admits_none(const struct exact_query *e, const struct mol_walk *walk, size_t first, size_t n)
+static bool admits_none(const struct mol_exact_query *e, const struct mol_walk *walk, size_t first, size_t n)
 {
-  const struct admit *admit = &e->result->admit;
+  const struct admit *admit = &e->scorer.result->admit;
 
   if (walk->slots || admit->admits_parts)
     return false; /* some query admits each item of a list */
@@ -204,32 +176,25 @@ static bool admits_none(const struct exact_query *e, const struct mol_walk *walk
 }
 
 /* Sketches are searched by consecutive slots only. */
-static bool prune_walk(struct exact_query *e, const struct mol_walk *walk, size_t first, size_t n, size_t n_queries)
+static bool prune_walk(struct mol_exact_query *e, const struct mol_walk *walk, size_t first, size_t n, size_t n_queries)
 {
   return !walk->slots && prune_chunk(e, first, n, n_queries);
 }
 
-static enum mol_tile_use choose_use(struct exact_query *e, size_t n, bool may_screen)
-{
-  if (may_screen && mol_scorer_choose_screen(&e->scorer, n))
-    return MOL_TILE_SCREEN;
-  return mol_scorer_choose_bounds(&e->scorer, n) ? MOL_TILE_BOUND : MOL_TILE_SCORE;
-}
-
-static void search_chunk(const struct mol_columns *c, struct search_batch *batch, struct exact_query *queries,
+static void search_chunk(const struct mol_columns *c, struct search_batch *batch, struct mol_exact_query *queries,
                          const struct mol_walk *walk, size_t first, struct mol_shared_tile *tiles)
 {
   size_t rest = walk->n - first, n = rest < SHORTLIST_CHUNK ? rest : SHORTLIST_CHUNK, n_tiles = 0;
 
   for (size_t q = 0; q < batch->n; q++) {
-    struct exact_query *e = &queries[q];
+    struct mol_exact_query *e = &queries[q];
     if (admits_none(e, walk, first, n))
       continue;
     /* Where several queries share the tiles, dropping items first saves less than it costs to gather the others. */
     bool is_shared = batch->n >= MOL_SHARING_MIN, is_screened = is_shared && mol_scorer_choose_screen(&e->scorer, n);
     if (!is_screened && prune_walk(e, walk, first, n, batch->n))
       continue;
-    enum mol_tile_use use = is_screened ? MOL_TILE_SCREEN : choose_use(e, n, !is_shared);
+    enum mol_tile_use use = is_screened ? MOL_TILE_SCREEN : mol_exact_query_use(e, n, !is_shared);
     if (n_tiles == 0)
       n_tiles = load_tiles(c, batch->kernels, walk, first, n, tiles);
     for (size_t t = 0; t < n_tiles; t++) {
@@ -239,24 +204,9 @@ static void search_chunk(const struct mol_columns *c, struct search_batch *batch
   }
 }
 
-/* Claim chunks after telling other members what this one knows. */
-static bool claim_chunks(struct search_batch *batch, const struct mol_walk *walk, struct exact_query *queries,
-                         struct share_steps *steps)
-{
-  size_t n_chunks = (walk->n + SHORTLIST_CHUNK - 1) / SHORTLIST_CHUNK;
-  size_t n_each = batch->n < CLAIM_CHUNKS ? CLAIM_CHUNKS / batch->n : 1;
-
-  for (size_t q = 0; q < batch->n; q++)
-    batch->results[q].floor = mol_scorer_threshold(&queries[q].scorer);
-  bool has_steps = share_claim(batch, JOB_SCAN, n_chunks, n_each, steps);
-  for (size_t q = 0; q < batch->n; q++)
-    queries[q].scorer.floor = batch->results[q].floor;
-  return has_steps;
-}
-
 err_t mol_exact_scan(const struct mol_columns *c, struct search_batch *batch, const float *floors)
 {
-  struct exact_query *queries;
+  struct mol_exact_query *queries;
   struct mol_shared_tile tiles[CHUNK_TILES];
   struct mol_tile gathered;
   struct share_steps steps;
@@ -266,19 +216,15 @@ err_t mol_exact_scan(const struct mol_columns *c, struct search_batch *batch, co
   TRY(init_tiles(c, batch, tiles));
   TRY(mol_tile_init(c, batch->scratch, &gathered)); /* filled while the other one is in use */
   TRY(region_array(batch->scratch, batch->n, sizeof *queries, &queries));
-  for (size_t q = 0; q < batch->n; q++) {
-    TRY(init_query(c, batch, q, &gathered, &queries[q]));
-    queries[q].scorer.floor = floors[q];
-  }
-  while (claim_chunks(batch, &walk, queries, &steps)) {
+  for (size_t q = 0; q < batch->n; q++)
+    TRY(mol_exact_query_init(c, batch, q, &gathered, floors[q], &queries[q]));
+  size_t n_chunks = (walk.n + SHORTLIST_CHUNK - 1) / SHORTLIST_CHUNK;
+  size_t n_each = batch->n < CLAIM_CHUNKS ? CLAIM_CHUNKS / batch->n : 1;
+  while (mol_exact_query_claim(queries, batch, JOB_SCAN, n_chunks, n_each, &steps)) {
     for (size_t i = steps.first; i < steps.end; i++)
       search_chunk(c, batch, queries, &walk, i * SHORTLIST_CHUNK, tiles);
   }
-  for (size_t q = 0; q < batch->n; q++) {
-    mol_scorer_flush(&queries[q].scorer);
-    batch->results[q].counts.scored += queries[q].scorer.n_scored;
-    receipt_exact(&batch->results[q], batch->n_items);
-  }
+  mol_exact_query_finish(queries, batch);
   return ERR_OK;
 }
 
@@ -296,51 +242,6 @@ static err_t seed_claimed(const struct mol_columns *c, struct search_batch *batc
     for (size_t q = steps.first; q < steps.end; q++)
       batch->results[q].floor = floors[q];
   }
-  return ERR_OK;
-}
-
-/* How a batch is scanned. */
-enum scan_kind {
-  SCAN_TOGETHER, /* all queries look at all items that some query admits, */
-  SCAN_ADMITTED, /* or each at those that it admits, in one pass, */
-  SCAN_ALONE,    /* or each at those in a pass of its own */
-};
-
-/* Choose for queries that have the same filter, or none. */
-static enum scan_kind choose_for_same(const struct search_batch *batch)
-{
-  bool is_few = batch->n < MOL_SHARING_MIN && batch->results[0].admit.n_admitted <= batch->n_slots / 2;
-
-  return is_few && mol_exact_scan_admitted_pays(batch) ? SCAN_ADMITTED : SCAN_TOGETHER;
-}
-
-/* Choose for queries that look at n_walked items together. */
-static enum scan_kind choose_for_own(const struct search_batch *batch, size_t n_walked)
-{
-  uint64_t n_together = (uint64_t)n_walked * batch->n, n_admitted = 0;
-
-  for (size_t q = 0; q < batch->n; q++)
-    n_admitted += batch->results[q].admit.n_admitted;
-  if (n_admitted * ADMITTED_TIMES < n_together && mol_exact_scan_admitted_pays(batch))
-    return SCAN_ADMITTED;
-  return n_admitted * ALONE_TIMES < n_together ? SCAN_ALONE : SCAN_TOGETHER;
-}
-
-/* Choose the fastest scan. */
-static err_t choose_scan(const struct mol_columns *c, const struct search_batch *batch, enum scan_kind *out)
-{
-  struct region_mark mark = region_mark(batch->scratch);
-  bool has_own = false;
-  struct mol_walk walk;
-
-  for (size_t q = 1; q < batch->n; q++)
-    has_own |= batch->results[q].admit.words != batch->results[0].admit.words;
-  *out = choose_for_same(batch);
-  if (!has_own)
-    return ERR_OK;
-  TRY(mol_walk_init(c, batch, &walk));
-  *out = choose_for_own(batch, walk.n);
-  region_rewind(batch->scratch, mark);
   return ERR_OK;
 }
 
@@ -370,13 +271,13 @@ static err_t scan_each(const struct mol_columns *c, struct search_batch *batch, 
 err_t mol_search_exact(const struct columns *columns, struct search_batch *batch)
 {
   const struct mol_columns *c = mol_columns_of(columns);
-  enum scan_kind kind;
+  enum mol_exact_kind kind;
   float *floors;
 
   TRY(region_array(batch->scratch, batch->n, sizeof *floors, &floors));
   TRY(seed_claimed(c, batch, floors));
-  TRY(choose_scan(c, batch, &kind));
-  if (kind == SCAN_ADMITTED)
+  TRY(mol_exact_choose(c, batch, &kind));
+  if (kind == MOL_EXACT_ADMITTED)
     return mol_exact_scan_admitted(c, batch, JOB_SCAN, floors);
-  return kind == SCAN_ALONE ? scan_each(c, batch, floors) : mol_exact_scan(c, batch, floors);
+  return kind == MOL_EXACT_ALONE ? scan_each(c, batch, floors) : mol_exact_scan(c, batch, floors);
 }

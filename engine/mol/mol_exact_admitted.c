@@ -10,13 +10,9 @@
 #include <math.h>
 
 #include "base/size.h"
-#include "engine/mol/mol_bound.h"
 #include "engine/mol/mol_exact.h"
+#include "engine/mol/mol_exact_query.h"
 #include "engine/mol/mol_rows.h"
-#include "engine/mol/mol_shared_tile.h"
-#include "engine/mol/mol_sketch.h"
-#include "engine/search/receipt.h"
-#include "engine/search/share.h"
 
 enum {
   CHUNK = MOL_ROWS_SLOTS,
@@ -25,16 +21,6 @@ enum {
   ROWS_PAY_AT = 4,    /* queries that make up for turning sketches into rows */
   BLOCKS_PAY_AT = 8,  /* comparing a whole block takes an eighth of the time of searching its items */
   KEPT_MAX_16TH = 15, /* sketches pay if they keep at most so many sixteenths of the items */
-  CHUNKS_UNTIL_RETRY = 15,
-};
-
-struct admitted_query {
-  struct mol_scorer scorer;
-  struct mol_query_sketch sketch;
-  int32_t *starts; /* [P_q] */
-  size_t n_until_retry;
-  bool is_testing; /* does it drop items of the current chunk by their sketches? */
-  size_t n_kept;   /* of the current chunk */
 };
 
 /* Queries that share the words of their filter. */
@@ -56,7 +42,7 @@ struct scan {
   bool has_rows;               /* of the current chunk */
   bool has_sketches;           /* do queries read sketches? */
   struct mol_shared_tile tile; /* of a group */
-  struct admitted_query *queries;
+  struct mol_exact_query *queries;
   size_t *order; /* [batch->n] queries, group by group */
   struct filter_group *groups;
   size_t n_groups;
@@ -122,19 +108,6 @@ static void find_groups(struct scan *s)
   }
 }
 
-static err_t init_query(struct scan *s, size_t q, float floor)
-{
-  const struct mol_shape *shape = &s->columns->model->shape;
-  struct admitted_query *e = &s->queries[q];
-  struct region *region = s->batch->scratch;
-
-  TRY(mol_scorer_init(s->columns, s->batch, q, &s->gathered, &e->scorer));
-  TRY(mol_scorer_init_screening(&e->scorer, region));
-  TRY(region_array(region, shape->n_query_components, sizeof *e->starts, &e->starts));
-  e->scorer.floor = floor;
-  return mol_sketch_query(shape, e->scorer.query->components, s->columns->residual, region, &e->sketch);
-}
-
 static err_t init(struct scan *s, const float *floors)
 {
   struct region *region = s->batch->scratch;
@@ -147,7 +120,7 @@ static err_t init(struct scan *s, const float *floors)
   TRY(region_array(region, n, sizeof *s->groups, &s->groups));
   TRY(region_array(region, n, sizeof *s->queries, &s->queries));
   for (size_t q = 0; q < n; q++)
-    TRY(init_query(s, q, floors[q]));
+    TRY(mol_exact_query_init(s->columns, s->batch, q, &s->gathered, floors[q], &s->queries[q]));
   find_groups(s);
   return ERR_OK;
 }
@@ -165,7 +138,7 @@ static void list_admitted(const uint64_t *words, size_t first, size_t n, struct 
   }
 }
 
-static void add(struct admitted_query *e, const struct chunk *chunk, size_t i)
+static void add(struct mol_exact_query *e, const struct chunk *chunk, size_t i)
 {
   uint32_t slot = (uint32_t)(chunk->first + chunk->admitted[i]);
 
@@ -175,39 +148,35 @@ static void add(struct admitted_query *e, const struct chunk *chunk, size_t i)
 }
 
 /* Choose whether the query drops items by their sketches, and prepare for that. */
-static void begin_query(const struct scan *s, struct admitted_query *e)
+static void begin_query(const struct scan *s, struct mol_exact_query *e)
 {
-  float threshold = mol_scorer_threshold(&e->scorer);
-
   e->n_kept = 0;
-  e->is_testing = s->has_sketches && threshold != -INFINITY && e->n_until_retry == 0;
+  e->is_testing = s->has_sketches && mol_scorer_threshold(&e->scorer) != -INFINITY && e->n_until_retry == 0;
   e->scorer.prefetches_each = e->is_testing; /* comparing takes time between two items */
   if (e->n_until_retry > 0)
     e->n_until_retry--;
   if (e->is_testing)
-    mol_sketch_starts(&e->sketch, mol_bound_dot_from_score(&s->columns->model->shape, e->scorer.query, threshold),
-                      e->starts);
+    mol_exact_query_start(e);
 }
 
-static void end_query(struct admitted_query *e, const struct chunk *chunk)
+static void end_query(struct mol_exact_query *e, const struct chunk *chunk)
 {
   if (e->is_testing && e->n_kept > chunk->n_admitted * KEPT_MAX_16TH / 16)
-    e->n_until_retry = CHUNKS_UNTIL_RETRY;
+    e->n_until_retry = MOL_EXACT_CHUNKS_UNTIL_RETRY;
 }
 
-static void add_all(struct admitted_query *e, const struct chunk *chunk)
+static void add_all(struct mol_exact_query *e, const struct chunk *chunk)
 {
   for (size_t i = 0; i < chunk->n_admitted; i++)
     add(e, chunk, i);
 }
 
-static void search_blocks(const struct scan *s, struct admitted_query *e, const struct chunk *chunk)
+static void search_blocks(const struct scan *s, struct mol_exact_query *e, const struct chunk *chunk)
 {
   const struct mol_columns *c = s->columns;
   uint16_t masks[CHUNK_BLOCKS];
 
-  s->batch->kernels->mol_any(&e->sketch.rows, c->model->shape.n_item_components,
-                             c->sketches + chunk->first / SKETCH_BLOCK_ITEMS * mol_sketch_block_bytes(c),
+  s->batch->kernels->mol_any(&e->sketch.rows, c->model->shape.n_item_components, mol_sketch_block_at(c, chunk->first),
                              (chunk->n + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS, e->starts, masks);
   for (size_t i = 0; i < chunk->n_admitted; i++) {
     size_t at = chunk->admitted[i];
@@ -222,7 +191,7 @@ static void search_tile(struct scan *s, const struct filter_group *group, const 
   const uint8_t *tile = mol_rows_tile(&s->rows, chunk->admitted + i, n);
 
   for (size_t g = group->first; g < group->first + group->n; g++) {
-    struct admitted_query *e = &s->queries[s->order[g]];
+    struct mol_exact_query *e = &s->queries[s->order[g]];
     if (!e->is_testing)
       continue;
     uint32_t lanes =
@@ -247,7 +216,7 @@ static void search_apart(struct scan *s, const struct filter_group *group, const
   bool has_blocks = s->batch->n < ROWS_PAY_AT || chunk->n_admitted * 2 >= chunk->n, is_testing = false;
 
   for (size_t g = group->first; g < group->first + group->n; g++) {
-    struct admitted_query *e = &s->queries[s->order[g]];
+    struct mol_exact_query *e = &s->queries[s->order[g]];
     begin_query(s, e);
     if (!e->is_testing)
       add_all(e, chunk);
@@ -259,13 +228,6 @@ static void search_apart(struct scan *s, const struct filter_group *group, const
     search_tiles(s, group, chunk);
   for (size_t g = group->first; g < group->first + group->n; g++)
     end_query(&s->queries[s->order[g]], chunk);
-}
-
-static enum mol_tile_use choose_use(struct mol_scorer *scorer, size_t n)
-{
-  if (mol_scorer_choose_screen(scorer, n))
-    return MOL_TILE_SCREEN;
-  return mol_scorer_choose_bounds(scorer, n) ? MOL_TILE_BOUND : MOL_TILE_SCORE;
 }
 
 /* Load the waiting tile for all queries of a group. The tile that was gathered becomes the waiting one. */
@@ -285,8 +247,8 @@ static void advance(struct scan *s, struct filter_group *group)
     return;
   mol_shared_tile_load(s->columns, s->batch->kernels, t);
   for (size_t g = group->first; g < group->first + group->n; g++) {
-    struct mol_scorer *scorer = &s->queries[s->order[g]].scorer;
-    mol_shared_tile_search(t, scorer, choose_use(scorer, t->n));
+    struct mol_exact_query *e = &s->queries[s->order[g]];
+    mol_shared_tile_search(t, &e->scorer, mol_exact_query_use(e, t->n, true));
   }
 }
 
@@ -308,14 +270,13 @@ static void search_group(struct scan *s, struct filter_group *group, const struc
     search_apart(s, group, chunk);
 }
 
+/* Search the tiles that wait. */
 static void flush(struct scan *s)
 {
   for (size_t g = 0; g < s->n_groups; g++) {
     advance(s, &s->groups[g]);
     advance(s, &s->groups[g]);
   }
-  for (size_t q = 0; q < s->batch->n; q++)
-    mol_scorer_flush(&s->queries[q].scorer);
 }
 
 static void search_chunk(struct scan *s, size_t first)
@@ -330,34 +291,19 @@ static void search_chunk(struct scan *s, size_t first)
   }
 }
 
-/* Claim chunks after telling other members what this one knows. */
-static bool claim_chunks(struct scan *s, size_t job, struct share_steps *steps)
-{
-  struct search_batch *batch = s->batch;
-  size_t n_each = batch->n < CLAIM_CHUNKS ? CLAIM_CHUNKS / batch->n : 1;
-
-  for (size_t q = 0; q < batch->n; q++)
-    batch->results[q].floor = mol_scorer_threshold(&s->queries[q].scorer);
-  bool has_steps = share_claim(batch, job, (batch->n_slots + CHUNK - 1) / CHUNK, n_each, steps);
-  for (size_t q = 0; q < batch->n; q++)
-    s->queries[q].scorer.floor = batch->results[q].floor;
-  return has_steps;
-}
-
 err_t mol_exact_scan_admitted(const struct mol_columns *c, struct search_batch *batch, size_t job, const float *floors)
 {
   struct scan s = { .columns = c, .batch = batch, .has_sketches = do_sketches_pay(batch) };
+  size_t n_chunks = (batch->n_slots + CHUNK - 1) / CHUNK;
+  size_t n_each = batch->n < CLAIM_CHUNKS ? CLAIM_CHUNKS / batch->n : 1;
   struct share_steps steps;
 
   TRY(init(&s, floors));
-  while (claim_chunks(&s, job, &steps)) {
+  while (mol_exact_query_claim(s.queries, batch, job, n_chunks, n_each, &steps)) {
     for (size_t i = steps.first; i < steps.end; i++)
       search_chunk(&s, i * CHUNK);
   }
   flush(&s);
-  for (size_t q = 0; q < batch->n; q++) {
-    batch->results[q].counts.scored += s.queries[q].scorer.n_scored;
-    receipt_exact(&batch->results[q], batch->n_items);
-  }
+  mol_exact_query_finish(s.queries, batch);
   return ERR_OK;
 }

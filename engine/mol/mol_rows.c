@@ -45,7 +45,7 @@ static void load_block(struct mol_rows *r, const uint8_t *block, size_t slot)
 
 void mol_rows_load(struct mol_rows *r, const struct mol_columns *c, size_t first, size_t n)
 {
-  const uint8_t *blocks = c->sketches + first / SKETCH_BLOCK_ITEMS * mol_sketch_block_bytes(c);
+  const uint8_t *blocks = mol_sketch_block_at(c, first);
 
   for (size_t slot = 0; slot < n; slot += SKETCH_BLOCK_ITEMS, blocks += mol_sketch_block_bytes(c))
     load_block(r, blocks, slot);

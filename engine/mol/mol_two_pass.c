@@ -36,9 +36,8 @@ static size_t count_survivors(const struct mol_columns *c, const struct search_b
   uint16_t masks[SHORTLIST_CHUNK / SKETCH_BLOCK_ITEMS];
 
   mol_sketch_starts(sketch, dot, starts);
-  batch->kernels->mol_any(&sketch->rows, c->model->shape.n_item_components,
-                          c->sketches + first / SKETCH_BLOCK_ITEMS * mol_sketch_block_bytes(c), n_blocks, starts,
-                          masks);
+  batch->kernels->mol_any(&sketch->rows, c->model->shape.n_item_components, mol_sketch_block_at(c, first), n_blocks,
+                          starts, masks);
   for (size_t b = 0; b < n_blocks; b++)
     found += (size_t)__builtin_popcount(masks[b]);
   return found;
