@@ -103,23 +103,34 @@ static err_t advance(struct region *r, size_t bytes)
   return ERR_OK;
 }
 
-err_t region_array(struct region *r, size_t count, size_t size, void *out)
+/* align: a power of two, at least ALIGN */
+static err_t allocate(struct region *r, size_t count, size_t size, size_t align, void *out)
 {
   size_t bytes;
 
   if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2)
     FAIL(ERR_MEMORY, "%zu elements of %zu bytes are more than this machine can address", count, size);
-  bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+  bytes = ((bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1)) + align - ALIGN;
   if (r->limit_bytes && (r->taken_bytes > r->limit_bytes || bytes > r->limit_bytes - r->taken_bytes))
     FAIL(ERR_TOO_LARGE, "%zu bytes and the %zu in use exceed the limit of %zu", bytes, r->taken_bytes, r->limit_bytes);
   if (!r->current || r->current->size - r->used < bytes)
     TRY(advance(r, bytes));
-  void *p = r->current->bytes + r->used;
+  uint8_t *p = r->current->bytes + r->used;
   r->used += bytes;
   r->taken_bytes += bytes;
   memset(p, 0, bytes);
-  mem_pointer_set(out, p);
+  mem_pointer_set(out, p + (-(uintptr_t)p & (align - 1)));
   return ERR_OK;
+}
+
+err_t region_array(struct region *r, size_t count, size_t size, void *out)
+{
+  return allocate(r, count, size, ALIGN, out);
+}
+
+err_t region_aligned(struct region *r, size_t count, size_t size, void *out)
+{
+  return allocate(r, count, size, REGION_LINE, out);
 }
 
 err_t region_copy(struct region *r, struct span bytes, struct span *out)

@@ -50,6 +50,10 @@ void region_rewind(struct region *r, struct region_mark mark);
  * Returns ERR_OK; ERR_TOO_LARGE beyond limit_bytes; ERR_MEMORY. */
 err_t region_array(struct region *r, size_t count, size_t size, void *out);
 
+/* The same, aligned to REGION_LINE bytes: a cache line, and the widest SIMD register. */
+enum { REGION_LINE = 64 };
+err_t region_aligned(struct region *r, size_t count, size_t size, void *out);
+
 /* Copy bytes into the region. A zero byte follows the copy; out->n does not count it. */
 err_t region_copy(struct region *r, struct span bytes, struct span *out);
 

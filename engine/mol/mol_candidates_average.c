@@ -137,7 +137,7 @@ err_t mol_candidates_of_average(const struct mol_columns *c, struct search_batch
                                  .exact = exact_scores,
                                  .exact_context = &s };
   TRY(shortlist_init(&s.lists, n_together, n_best, batch->scratch));
-  TRY(mol_tile_array(batch->scratch, c->model->shape.component_dim * MOL_LANES, &s.tile));
+  TRY(region_aligned(batch->scratch, c->model->shape.component_dim * MOL_LANES, sizeof *s.tile, &s.tile));
   for (; s.first_query < batch->n; s.first_query += n_together) {
     size_t rest = batch->n - s.first_query;
     TRY(search(&s, rest < n_together ? rest : n_together, candidates + s.first_query));

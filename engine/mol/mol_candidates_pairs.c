@@ -174,7 +174,7 @@ err_t mol_candidates_of_pairs(const struct mol_columns *c, struct search_batch *
   struct pass pass = { .columns = c, .batch = batch };
   struct query_lists *lists;
 
-  TRY(mol_tile_array(batch->scratch, shape->component_dim * MOL_LANES, &pass.tile));
+  TRY(region_aligned(batch->scratch, shape->component_dim * MOL_LANES, sizeof *pass.tile, &pass.tile));
   TRY(region_array(batch->scratch, n_queries, sizeof *lists, &lists));
   for (size_t q = 0; q < n_queries; q++)
     TRY(init_lists(&pass, n_components, max_best, &lists[q]));

@@ -16,8 +16,8 @@ err_t mol_rows_init(const struct mol_columns *c, const struct kernels *kernels, 
                     struct mol_rows *out)
 {
   *out = (struct mol_rows){ .kernels = kernels, .n_words = mol_item_layout(c->model).sketch / WORD_BYTES };
-  TRY(mol_tile_array(region, n_parts(out) * MOL_ROWS_SLOTS * MOL_LANES, &out->rows));
-  return mol_tile_array(region, n_parts(out) * MOL_LANES * MOL_LANES, &out->tile);
+  TRY(region_aligned(region, n_parts(out) * MOL_ROWS_SLOTS * MOL_LANES, sizeof *out->rows, &out->rows));
+  return region_aligned(region, n_parts(out) * MOL_LANES * MOL_LANES, sizeof *out->tile, &out->tile);
 }
 
 /* The words of part p of a row: up to MOL_LANES. */

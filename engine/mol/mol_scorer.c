@@ -26,15 +26,6 @@ size_t slot_set_count(const struct slot_set *set)
   return n;
 }
 
-static err_t words_array(struct region *region, size_t n, uint32_t **out)
-{
-  float *floats;
-
-  TRY(mol_tile_array(region, n, &floats));
-  *out = (uint32_t *)(void *)floats;
-  return ERR_OK;
-}
-
 err_t mol_scorer_init_screening(struct mol_scorer *scorer, struct region *region)
 {
   const struct mol_columns *c = scorer->columns;
@@ -46,10 +37,10 @@ err_t mol_scorer_init_screening(struct mol_scorer *scorer, struct region *region
     return ERR_OK;
   TRY(region_array(region, 1, sizeof *s, &s));
   TRY(region_array(region, mol_screen_query_numbers(shape), sizeof *numbers, &numbers));
-  TRY(words_array(region, mol_screen_pairs(shape) * SCREEN_LANES, &s->logits));
-  TRY(mol_tile_array(region, c->model->n_logits * SCREEN_LANES, &s->gates));
-  TRY(words_array(region, mol_tile_words(c->model) * MOL_LANES, &s->words));
-  TRY(words_array(region, mol_screen_pairs(shape) * MOL_LANES, &s->new_logits));
+  TRY(region_aligned(region, mol_screen_pairs(shape) * SCREEN_LANES, sizeof *s->logits, &s->logits));
+  TRY(region_aligned(region, c->model->n_logits * SCREEN_LANES, sizeof *s->gates, &s->gates));
+  TRY(region_aligned(region, mol_tile_words(c->model) * MOL_LANES, sizeof *s->words, &s->words));
+  TRY(region_aligned(region, mol_screen_pairs(shape) * MOL_LANES, sizeof *s->new_logits, &s->new_logits));
   mol_screen_prepare(shape, c->model->reduced_gate, scorer->query->components, scorer->query->gate, numbers, &s->query);
   scorer->screening = s;
   return ERR_OK;

@@ -4,15 +4,11 @@
 
 err_t mol_shared_tile_init(const struct mol_columns *c, const struct search_batch *batch, struct mol_shared_tile *out)
 {
-  float *words;
-
   out->words = NULL;
   TRY(mol_tile_init(c, batch->scratch, &out->tile));
   if (!mol_tile_can_screen(c, batch->kernels))
     return ERR_OK;
-  TRY(mol_tile_array(batch->scratch, mol_tile_words(c->model) * MOL_LANES, &words));
-  out->words = (uint32_t *)(void *)words;
-  return ERR_OK;
+  return region_aligned(batch->scratch, mol_tile_words(c->model) * MOL_LANES, sizeof *out->words, &out->words);
 }
 
 void mol_shared_tile_prefetch(const struct mol_columns *c, struct mol_shared_tile *t)

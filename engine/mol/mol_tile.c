@@ -2,16 +2,7 @@
 /* Loads tiles from the columns and calls the kernels that score and bound them. */
 #include "engine/mol/mol_tile.h"
 
-enum { SIMD_BYTES = 64, LINE_FLOATS = 16 };
-
-err_t mol_tile_array(struct region *region, size_t n, float **out)
-{
-  uint8_t *bytes;
-
-  TRY(region_array(region, n * sizeof **out + SIMD_BYTES, 1, &bytes));
-  *out = (float *)(((uintptr_t)bytes + SIMD_BYTES - 1) & ~(uintptr_t)(SIMD_BYTES - 1));
-  return ERR_OK;
-}
+enum { LINE_FLOATS = REGION_LINE / sizeof(float) };
 
 err_t mol_tile_init(const struct mol_columns *c, struct region *region, struct mol_tile *out)
 {
@@ -19,10 +10,10 @@ err_t mol_tile_init(const struct mol_columns *c, struct region *region, struct m
   size_t n_lines = layout.components / LINE_FLOATS + layout.gate / LINE_FLOATS + 2;
 
   TRY(region_array(region, n_lines * MOL_LANES, sizeof *out->lines, &out->lines));
-  TRY(mol_tile_array(region, layout.components * MOL_LANES, &out->components));
-  TRY(mol_tile_array(region, layout.gate * MOL_LANES, &out->gates));
-  return mol_tile_array(region, mol_bounds_scratch_floats(&c->model->shape),
-                        &out->scratch); /* enough for mol_score() too */
+  TRY(region_aligned(region, layout.components * MOL_LANES, sizeof *out->components, &out->components));
+  TRY(region_aligned(region, layout.gate * MOL_LANES, sizeof *out->gates, &out->gates));
+  return region_aligned(region, mol_bounds_scratch_floats(&c->model->shape), /* enough for mol_score() too */
+                        sizeof *out->scratch, &out->scratch);
 }
 
 void mol_tile_load(const struct mol_columns *c, const struct kernels *kernels, const uint32_t *slots, size_t n,

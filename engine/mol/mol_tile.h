@@ -24,9 +24,6 @@ struct mol_tile {
   float lower[MOL_LANES], upper[MOL_LANES];
 };
 
-/* Allocate n floats, aligned to a SIMD register. A region alone does not promise that. */
-err_t mol_tile_array(struct region *region, size_t n, float **out);
-
 /* Allocate a tile from the region. Returns ERR_MEMORY. */
 err_t mol_tile_init(const struct mol_columns *c, struct region *region, struct mol_tile *out);
 

@@ -59,8 +59,7 @@ err_t recjpq_search_default(const struct columns *columns, struct search_batch *
   struct share_steps steps;
   float *embeddings, *scores;
 
-  TRY(region_array(batch->scratch, (c->model->split_dim + 4) * DOT_BLOCK_ITEMS, sizeof *embeddings, &embeddings));
-  embeddings += (-(uintptr_t)embeddings & 63) / sizeof *embeddings;
+  TRY(region_aligned(batch->scratch, c->model->split_dim * DOT_BLOCK_ITEMS, sizeof *embeddings, &embeddings));
   TRY(region_array(batch->scratch, batch->n * DOT_BLOCK_ITEMS, sizeof *scores, &scores));
   while (share_claim(batch, 0, n_blocks, CLAIM_BLOCKS, &steps)) {
     for (size_t i = steps.first; i < steps.end; i++) {

@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-enum { TABLE_ALIGN = 64 };
-
 float recjpq_deficits_lane_best(const struct recjpq_deficits *d, size_t split, size_t n)
 {
   float best[PQ_LANES];
@@ -31,7 +29,6 @@ err_t recjpq_deficits_init(const struct recjpq_model *model, const struct kernel
     .kernels = kernels,
     .subitems = *subitems,
   };
-  uint8_t *bytes;
   double size = 0;
   float largest;
 
@@ -40,8 +37,7 @@ err_t recjpq_deficits_init(const struct recjpq_model *model, const struct kernel
   TRY(region_array(scratch, d.n_splits, sizeof *d.n_used, &d.n_used));
   TRY(region_array(scratch, d.n_splits, 1, &d.order));
   TRY(region_array(scratch, d.n_splits, sizeof *d.sorted, &d.sorted));
-  TRY(region_array(scratch, d.n_splits * PQ_SUBITEMS + TABLE_ALIGN, 1, &bytes));
-  d.tables = bytes + (-(uintptr_t)bytes & (TABLE_ALIGN - 1));
+  TRY(region_aligned(scratch, d.n_splits, PQ_SUBITEMS, &d.tables));
   for (size_t m = 0; m < d.n_splits; m++) {
     d.n_used[m] = kernels->pq_best(subitems->scores + m * PQ_SUBITEMS, subitems->lengths + m * d.n_subitems,
                                    d.n_subitems, d.lane_best + m * PQ_LANES, &largest);

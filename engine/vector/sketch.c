@@ -32,7 +32,6 @@
 enum {
   LARGEST = 127,
   STEP_ITEMS = 64 * SKETCH_BLOCK_ITEMS,
-  BLOCK_ALIGN = 64, /* of dot_i8() */
   LINE_BYTES = 64,
   SPARE_ROWS = (SKETCH_ROW_PAD + SKETCH_GROUP - 1) / SKETCH_GROUP, /* for kernels that read past the last row */
 };
@@ -192,11 +191,7 @@ err_t sketch_room_init(const struct sketch *s, size_t n, bool may_arrange, struc
   TRY(region_array(region, n_items, sizeof *out->scales, &out->scales));
   TRY(region_array(region, n_items, sizeof *out->errors, &out->errors));
   TRY(region_array(region, n_items, sizeof *out->tails, &out->tails));
-  if (!may_arrange)
-    return ERR_OK;
-  TRY(region_array(region, n_items * row_bytes(s) + BLOCK_ALIGN, 1, &out->blocks));
-  out->blocks += BLOCK_ALIGN - (uintptr_t)out->blocks % BLOCK_ALIGN;
-  return ERR_OK;
+  return may_arrange ? region_aligned(region, n_items, row_bytes(s), &out->blocks) : ERR_OK;
 }
 
 struct sketch_set sketch_set_of(const struct sketch *s, size_t first, size_t n)

@@ -52,8 +52,9 @@ static void arrays_are_zeroed_aligned_and_apart(void **state)
     size_t n = dice_below(&dice, round % 3 ? 40 : MAX_BLOCKS);
     for (size_t i = 0; i < n; i++) {
       sizes[i] = draw_size(&dice);
-      assert_ok(region_array(&r, sizes[i], 1, &arrays[i]));
-      assert_int_equal((uintptr_t)arrays[i] % 16, 0);
+      bool has_lines = dice_below(&dice, 4) == 0;
+      assert_ok((has_lines ? region_aligned : region_array)(&r, sizes[i], 1, &arrays[i]));
+      assert_int_equal((uintptr_t)arrays[i] % (has_lines ? REGION_LINE : 16), 0);
       assert_true(is_all(arrays[i], sizes[i], 0));
       if (sizes[i])
         memset(arrays[i], (int)(i % 255 + 1), sizes[i]);
