@@ -19,8 +19,8 @@
 #include "engine/search/receipt.h"
 
 /* BruteForceTopKMoL(q, G, K). nth_best [n]: the largest dot product that an item outside G may have. */
-static err_t score_candidates(const struct mol_columns *c, struct search_batch *batch,
-                              const struct slot_set *candidates, const float *nth_best)
+static err_t score_candidates(const struct mol_columns *c, struct search_batch *batch, uint64_t *const *candidates,
+                              const float *nth_best)
 {
   const struct mol_query *queries = mol_queries_of(batch->prepared);
   struct mol_tile tile;
@@ -30,7 +30,7 @@ static err_t score_candidates(const struct mol_columns *c, struct search_batch *
     struct search_result *result = &batch->results[q];
     struct mol_scorer scorer;
     TRY(mol_scorer_init(c, batch, q, &tile, &scorer));
-    mol_scorer_add_set(&scorer, &candidates[q]);
+    mol_scorer_add_set(&scorer, candidates[q], bits_words(batch->n_slots));
     result->counts.candidates = scorer.n_added;
     result->counts.scored = scorer.n_scored;
     receipt_bounded(result, batch->n_items, result->admit.n_admitted - scorer.n_added,
@@ -45,11 +45,11 @@ static size_t list_length(const struct search_batch *batch, uint32_t n)
 }
 
 /* Search all items: the lists have room for every one. */
-static err_t search_all(const struct mol_columns *c, struct search_batch *batch, struct slot_set *candidates,
+static err_t search_all(const struct mol_columns *c, struct search_batch *batch, uint64_t *const *candidates,
                         float *nth_best)
 {
   for (size_t q = 0; q < batch->n; q++) {
-    mol_candidates_all(batch, q, &candidates[q]);
+    mol_candidates_all(batch, q, candidates[q]);
     nth_best[q] = -INFINITY;
   }
   return score_candidates(c, batch, candidates, nth_best);
@@ -58,7 +58,7 @@ static err_t search_all(const struct mol_columns *c, struct search_batch *batch,
 /* n_pairs, n_average   lengths of the lists; 0: do not use this kind of list */
 static err_t search(const struct mol_columns *c, struct search_batch *batch, uint32_t n_pairs, uint32_t n_average)
 {
-  struct slot_set *candidates;
+  uint64_t **candidates;
   size_t *n_best;
   float *nth_best;
 

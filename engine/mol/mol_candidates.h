@@ -18,18 +18,18 @@
  * Returns ERR_MEMORY.
  */
 err_t mol_candidates_of_pairs(const struct mol_columns *c, struct search_batch *batch, const size_t *n_best,
-                              struct slot_set *candidates, float *nth_best);
+                              uint64_t *const *candidates, float *nth_best);
 
-/* Create one empty set for each query. Returns ERR_MEMORY. */
-err_t mol_candidates_init(struct search_batch *batch, struct slot_set **out);
+/* Create one empty set (base/bits.h) for each query. Returns ERR_MEMORY. */
+err_t mol_candidates_init(struct search_batch *batch, uint64_t ***out);
 
 /* For each query, add the n_best admitted items with the largest dot product of the averaged vectors: the paper's
  * TopKAvg. Dot products are in f32, and ties are broken by key. Returns ERR_MEMORY. */
 err_t mol_candidates_of_average(const struct mol_columns *c, struct search_batch *batch, size_t n_best,
-                                struct slot_set *candidates);
+                                uint64_t *const *candidates);
 
 /* Add every item that query q admits. This is what a list with room for all items would hold. */
-void mol_candidates_all(struct search_batch *batch, size_t q, struct slot_set *candidates);
+void mol_candidates_all(struct search_batch *batch, size_t q, uint64_t *candidates);
 
 /* Maximum memory that lists may use at once. Larger batches and longer lists are processed in parts. */
 enum { MOL_LISTS_BYTES_MAX = 64 << 20 };

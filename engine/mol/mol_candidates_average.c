@@ -86,17 +86,17 @@ static err_t scan(struct average_scan *s, size_t n, bool is_guessing)
   return ERR_OK;
 }
 
-static void add_candidates(struct average_scan *s, size_t q, struct slot_set *candidates)
+static void add_candidates(struct average_scan *s, size_t q, uint64_t *candidates)
 {
   const struct scan_list *list = &s->lists.lists[q];
 
   shortlist_finish(&s->lists, q);
   for (uint32_t i = 0; i < list->n; i++)
-    slot_set_add(candidates, list->entries[i].slot);
+    bits_set(candidates, list->entries[i].slot);
 }
 
 /* Find the candidates of n queries in one pass. A query with a wrongly guessed threshold gets a pass of its own. */
-static err_t search(struct average_scan *s, size_t n, struct slot_set *candidates)
+static err_t search(struct average_scan *s, size_t n, uint64_t *const *candidates)
 {
   size_t first_query = s->first_query, n_wrong = 0;
   size_t *wrong;
@@ -105,28 +105,28 @@ static err_t search(struct average_scan *s, size_t n, struct slot_set *candidate
   TRY(scan(s, n, true));
   for (size_t q = 0; q < n; q++) {
     if (shortlist_is_complete(&s->lists, q))
-      add_candidates(s, q, &candidates[q]);
+      add_candidates(s, q, candidates[q]);
     else
       wrong[n_wrong++] = q;
   }
   for (size_t i = 0; i < n_wrong; i++) {
     s->first_query = first_query + wrong[i];
     TRY(scan(s, 1, false));
-    add_candidates(s, 0, &candidates[wrong[i]]);
+    add_candidates(s, 0, candidates[wrong[i]]);
   }
   s->first_query = first_query;
   return ERR_OK;
 }
 
 err_t mol_candidates_of_average(const struct mol_columns *c, struct search_batch *batch, size_t n_best,
-                                struct slot_set *candidates)
+                                uint64_t *const *candidates)
 {
   const struct topk *topk = &batch->results[0].topk;
   size_t n_together = MOL_LISTS_BYTES_MAX / shortlist_bytes(1, n_best, batch->n_slots);
   struct average_scan s = { .columns = c, .batch = batch, .n_best = n_best };
 
   for (size_t q = 0; n_best >= batch->n_items && q < batch->n; q++)
-    mol_candidates_all(batch, q, &candidates[q]);
+    mol_candidates_all(batch, q, candidates[q]);
   if (n_best >= batch->n_items)
     return ERR_OK;
   n_together = n_together < 1 ? 1 : n_together > batch->n ? batch->n : n_together;

@@ -124,19 +124,19 @@ static void scan_again(const struct pass *pass, struct query_lists *l)
   scan(pass, l, 1);
 }
 
-static void add_candidates(struct query_lists *l, struct slot_set *candidates, float *nth_best)
+static void add_candidates(struct query_lists *l, uint64_t *candidates, float *nth_best)
 {
   for (size_t i = 0; i < l->lists.n_lists; i++) {
     const struct scan_list *list = &l->lists.lists[i];
     *nth_best = fmaxf(*nth_best, shortlist_finish(&l->lists, i));
     for (uint32_t e = 0; e < list->n; e++)
-      slot_set_add(candidates, list->entries[e].slot);
+      bits_set(candidates, list->entries[e].slot);
   }
 }
 
 /* Run one pass for n queries and add their candidates. */
 static err_t run_pass(const struct pass *pass, const size_t *n_best, size_t first_query, size_t n,
-                      struct query_lists *lists, struct slot_set *candidates, float *nth_best)
+                      struct query_lists *lists, uint64_t *const *candidates, float *nth_best)
 {
   for (size_t q = 0; q < n; q++)
     TRY(begin_lists(pass, first_query + q, n_best[first_query + q], &lists[q]));
@@ -144,7 +144,7 @@ static err_t run_pass(const struct pass *pass, const size_t *n_best, size_t firs
   for (size_t q = 0; q < n; q++) {
     if (!are_complete(&lists[q]))
       scan_again(pass, &lists[q]);
-    add_candidates(&lists[q], &candidates[first_query + q], &nth_best[first_query + q]);
+    add_candidates(&lists[q], candidates[first_query + q], &nth_best[first_query + q]);
   }
   return ERR_OK;
 }
@@ -164,7 +164,7 @@ static size_t largest(const size_t *x, size_t n)
 }
 
 err_t mol_candidates_of_pairs(const struct mol_columns *c, struct search_batch *batch, const size_t *n_best,
-                              struct slot_set *candidates, float *nth_best)
+                              uint64_t *const *candidates, float *nth_best)
 {
   const struct mol_shape *shape = &c->model->shape;
   size_t max_best = largest(n_best, batch->n);

@@ -39,8 +39,7 @@ enum {
 /* What members claim steps of: queries to seed, chunks to scan. */
 enum { JOB_SEED, JOB_SCAN };
 
-err_t mol_exact_floors(const struct mol_columns *c, struct search_batch *batch, const struct slot_set *seeds,
-                       float *floors)
+err_t mol_exact_floors(const struct mol_columns *c, struct search_batch *batch, uint64_t *const *seeds, float *floors)
 {
   struct mol_tile tile;
 
@@ -48,7 +47,7 @@ err_t mol_exact_floors(const struct mol_columns *c, struct search_batch *batch, 
   for (size_t q = 0; q < batch->n; q++) {
     struct mol_scorer scorer;
     TRY(mol_scorer_init(c, batch, q, &tile, &scorer));
-    mol_scorer_add_set(&scorer, &seeds[q]);
+    mol_scorer_add_set(&scorer, seeds[q], bits_words(batch->n_slots));
     mol_scorer_forget(&scorer);
     floors[q] = fmaxf(floors[q], scorer.floor);
     batch->results[q].counts.scored += scorer.n_scored;
@@ -58,7 +57,7 @@ err_t mol_exact_floors(const struct mol_columns *c, struct search_batch *batch, 
 
 err_t mol_exact_seed(const struct mol_columns *c, struct search_batch *batch, float *floors)
 {
-  struct slot_set *seeds;
+  uint64_t **seeds;
   size_t n_seeds = SEEDS_MIN, n_items = 0;
 
   for (size_t q = 0; q < batch->n; q++) {

@@ -13,8 +13,7 @@ err_t mol_exact_seed(const struct mol_columns *c, struct search_batch *batch, fl
 
 /* Raise floors [batch->n] to the K-th best score among each query's seeds. The seeds themselves are not kept as hits.
  * Returns ERR_MEMORY. */
-err_t mol_exact_floors(const struct mol_columns *c, struct search_batch *batch, const struct slot_set *seeds,
-                       float *floors);
+err_t mol_exact_floors(const struct mol_columns *c, struct search_batch *batch, uint64_t *const *seeds, float *floors);
 
 /* Find the K best of all items, and write hits, counts and receipts. Returns ERR_MEMORY. */
 err_t mol_exact_scan(const struct mol_columns *c, struct search_batch *batch, const float *floors);

@@ -11,21 +11,6 @@ enum {
   ITEMS_WITHOUT = 7 * TRIAL_ITEMS, /* items that are scored without bounds if they do not */
 };
 
-err_t slot_set_init(size_t n_slots, struct region *region, struct slot_set *out)
-{
-  out->n_words = (n_slots + 63) / 64;
-  return region_array(region, out->n_words, sizeof *out->words, &out->words);
-}
-
-size_t slot_set_count(const struct slot_set *set)
-{
-  size_t n = 0;
-
-  for (size_t w = 0; w < set->n_words; w++)
-    n += (size_t)__builtin_popcountll(set->words[w]);
-  return n;
-}
-
 err_t mol_scorer_init_screening(struct mol_scorer *scorer, struct region *region)
 {
   const struct mol_columns *c = scorer->columns;
@@ -362,10 +347,10 @@ void mol_scorer_add(struct mol_scorer *s, uint32_t slot)
     advance(s);
 }
 
-void mol_scorer_add_set(struct mol_scorer *s, const struct slot_set *set)
+void mol_scorer_add_set(struct mol_scorer *s, const uint64_t *set, size_t n_words)
 {
-  for (size_t w = 0; w < set->n_words; w++) {
-    for (uint64_t bits = set->words[w]; bits; bits &= bits - 1)
+  for (size_t w = 0; w < n_words; w++) {
+    for (uint64_t bits = set[w]; bits; bits &= bits - 1)
       mol_scorer_add(s, (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(bits));
   }
   mol_scorer_flush(s);

@@ -17,26 +17,6 @@
 #include "engine/search/kth_best.h"
 #include "engine/search/search_batch.h"
 
-/* A set of slots, as a bitmap. */
-struct slot_set {
-  uint64_t *words;
-  size_t n_words;
-};
-
-err_t slot_set_init(size_t n_slots, struct region *region, struct slot_set *out);
-
-static inline bool slot_set_has(const struct slot_set *set, uint32_t slot)
-{
-  return set->words[slot / 64] >> slot % 64 & 1;
-}
-
-static inline void slot_set_add(struct slot_set *set, uint32_t slot)
-{
-  set->words[slot / 64] |= 1ull << slot % 64;
-}
-
-size_t slot_set_count(const struct slot_set *set);
-
 /* An item that has been bounded but not scored. */
 struct mol_deferred {
   uint32_t slot;
@@ -93,8 +73,8 @@ float mol_scorer_threshold(const struct mol_scorer *s);
 /* Add an admitted item: it is scored now or later, or skipped if it cannot enter the top K. Add each item once. */
 void mol_scorer_add(struct mol_scorer *s, uint32_t slot);
 
-/* Add all items of a set, then flush. They are added in slot order, which suits memory access. */
-void mol_scorer_add_set(struct mol_scorer *s, const struct slot_set *set);
+/* Add all items of a set (base/bits.h), then flush. They are added in slot order, which suits memory access. */
+void mol_scorer_add_set(struct mol_scorer *s, const uint64_t *set, size_t n_words);
 
 /* Should the next n_items items be screened first? If so, they are counted as screened. For callers that load tiles
  * themselves. */

@@ -93,7 +93,7 @@ static err_t does_first_pass_pay(const struct mol_columns *c, struct search_batc
 /* Lines 1-4: find G, the K best items of each pair of embeddings. Lines 5-8: the K-th best score of G is S. */
 static err_t first_pass(const struct mol_columns *c, struct search_batch *batch, float *floors)
 {
-  struct slot_set *candidates;
+  uint64_t **candidates;
   size_t *n_best;
   float *nth_best;
 
@@ -104,7 +104,7 @@ static err_t first_pass(const struct mol_columns *c, struct search_batch *batch,
     n_best[q] = batch->results[q].topk.k;
   TRY(mol_candidates_of_pairs(c, batch, n_best, candidates, nth_best));
   for (size_t q = 0; q < batch->n; q++)
-    batch->results[q].counts.candidates = slot_set_count(&candidates[q]);
+    batch->results[q].counts.candidates = bits_count(candidates[q], bits_words(batch->n_slots));
   return mol_exact_floors(c, batch, candidates, floors);
 }
 
