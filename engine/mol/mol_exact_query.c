@@ -11,7 +11,7 @@ err_t mol_exact_query_init(const struct mol_columns *c, struct search_batch *bat
   const struct mol_shape *shape = &c->model->shape;
 
   TRY(mol_scorer_init(c, batch, q, tile, &out->scorer));
-  TRY(mol_scorer_init_screening(&out->scorer, batch->scratch));
+  TRY(mol_screening_init(c, batch, q, tile, &out->scorer.screening));
   out->scorer.floor = floor;
   TRY(region_array(batch->scratch, shape->n_query_components, sizeof *out->starts, &out->starts));
   return mol_sketch_query(shape, out->scorer.query->components, c->residual, batch->scratch, &out->sketch);

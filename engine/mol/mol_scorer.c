@@ -7,29 +7,9 @@
 enum {
   DEFERRED_MIN = 1024,
   DEFERRED_PER_HIT = 4,
-  TRIAL_ITEMS = 1024,              /* items that are bounded before deciding whether bounds pay */
-  ITEMS_WITHOUT = 7 * TRIAL_ITEMS, /* items that are scored without bounds if they do not */
+  BOUNDED_QUARTERS = 3,  /* bounds pay if they keep at most so many quarters of the items, */
+  SCREENED_QUARTERS = 1, /* and screens */
 };
-
-err_t mol_scorer_init_screening(struct mol_scorer *scorer, struct region *region)
-{
-  const struct mol_columns *c = scorer->columns;
-  const struct mol_shape *shape = &c->model->shape;
-  struct mol_screening *s;
-  int16_t *numbers;
-
-  if (!mol_tile_can_screen(c, scorer->kernels))
-    return ERR_OK;
-  TRY(region_array(region, 1, sizeof *s, &s));
-  TRY(region_array(region, mol_screen_query_numbers(shape), sizeof *numbers, &numbers));
-  TRY(region_aligned(region, mol_screen_pairs(shape) * SCREEN_LANES, sizeof *s->logits, &s->logits));
-  TRY(region_aligned(region, c->model->n_logits * SCREEN_LANES, sizeof *s->gates, &s->gates));
-  TRY(region_aligned(region, mol_tile_words(c->model) * MOL_LANES, sizeof *s->words, &s->words));
-  TRY(region_aligned(region, mol_screen_pairs(shape) * MOL_LANES, sizeof *s->new_logits, &s->new_logits));
-  mol_screen_prepare(shape, c->model->reduced_gate, scorer->query->components, scorer->query->gate, numbers, &s->query);
-  scorer->screening = s;
-  return ERR_OK;
-}
 
 err_t mol_scorer_init(const struct mol_columns *c, struct search_batch *batch, size_t q, struct mol_tile *tile,
                       struct mol_scorer *out)
@@ -113,40 +93,19 @@ static void defer(struct mol_scorer *s, uint32_t slot, float upper)
       score_deferred(s);
   }
   s->deferred[s->n_deferred++] = (struct mol_deferred){ slot, upper };
-  s->n_reached++;
+  s->bounds.n_kept++;
 }
 
 bool mol_scorer_choose_bounds(struct mol_scorer *s, size_t n_items)
 {
-  if (s->n_deferred_max == 0)
-    return false;
-  if (s->n_until_bounds > 0) {
-    s->n_until_bounds -= n_items < s->n_until_bounds ? n_items : s->n_until_bounds;
-    return false;
-  }
-  if (s->n_bounded >= TRIAL_ITEMS) {
-    s->n_until_bounds = s->n_reached > s->n_bounded / 4 * 3 ? ITEMS_WITHOUT : 0;
-    s->n_bounded = s->n_reached = 0;
-  }
-  s->n_bounded += n_items;
-  return true;
-}
-
-/* The K-th best is found as soon as there are K, and then before it has changed much. */
-static void add_lower(struct kth_best *lowers, float bound)
-{
-  size_t n_more = lowers->threshold == -INFINITY ? 0 : lowers->k / 16 + 1;
-
-  kth_best_add(lowers, bound);
-  if (lowers->n >= lowers->k + n_more)
-    kth_best_cut(lowers);
+  return s->n_deferred_max > 0 && mol_trial_choose(&s->bounds, n_items, BOUNDED_QUARTERS);
 }
 
 /* Keep the bounds of an item. The caller has checked that the upper bound reaches the threshold; below it, the score
  * could not reach the threshold either. */
 static void add_bounds(struct mol_scorer *s, uint32_t slot, float lower, float upper)
 {
-  add_lower(&s->lowers, lower);
+  kth_best_add_bound(&s->lowers, lower, s->lowers.k / 16 + 1);
   defer(s, slot, upper);
 }
 
@@ -186,83 +145,40 @@ static void finish_tile(struct mol_scorer *s, const uint32_t *slots, size_t n, c
 
 static void finish_passed(struct mol_scorer *s)
 {
-  size_t n = s->n_gathered;
+  size_t n = s->n_passed;
 
-  s->n_gathered = 0;
+  s->n_passed = 0;
   if (n > 0)
     finish_tile(s, s->passed, n, NULL);
 }
 
-static void add_passed(struct mol_scorer *s, uint32_t slot)
+static void add_passed(struct mol_scorer *s, const uint32_t *slots, size_t n)
 {
-  s->passed[s->n_gathered++] = slot;
-  if (s->n_gathered == MOL_LANES)
-    finish_passed(s);
+  for (size_t i = 0; i < n; i++) {
+    s->passed[s->n_passed++] = slots[i];
+    if (s->n_passed == MOL_LANES)
+      finish_passed(s);
+  }
 }
 
 bool mol_scorer_choose_screen(struct mol_scorer *s, size_t n_items)
 {
-  if (!s->screening || mol_scorer_threshold(s) == -INFINITY)
-    return false;
-  if (s->n_until_screens > 0) {
-    s->n_until_screens -= n_items < s->n_until_screens ? n_items : s->n_until_screens;
-    return false;
-  }
-  if (s->n_screened >= TRIAL_ITEMS) {
-    s->n_until_screens = s->n_passed > s->n_screened / 4 ? ITEMS_WITHOUT : 0;
-    s->n_screened = s->n_passed = 0;
-  }
-  s->n_screened += n_items;
-  return true;
-}
-
-/* Screen the items that wait, up to a whole tile. */
-static void screen_waiting(struct mol_scorer *s)
-{
-  struct mol_screening *w = s->screening;
-  const struct mol_model *m = s->columns->model;
-  size_t n = w->n < MOL_LANES ? w->n : MOL_LANES, at = w->at;
-  uint32_t lanes = s->kernels->mol_screen(&m->shape, m->reduced_gate, &w->query, w->logits + at, w->gates + at,
-                                          mol_scorer_threshold(s), s->tile->scratch);
-
-  w->at = (at + MOL_LANES) % SCREEN_LANES;
-  w->n -= n;
-  for (lanes &= (uint32_t)((1ull << n) - 1); lanes; lanes &= lanes - 1) {
-    uint32_t slot = w->slots[at + (size_t)__builtin_ctz(lanes)];
-    s->n_passed++;
-    if (admit_late(&s->result->admit, slot))
-      add_passed(s, slot);
-  }
-}
-
-/* Return the lanes, among those of n items, whose items the query admits. Late keys are looked up after the screen: few
- * items pass it. */
-static uint32_t admitted(const struct mol_scorer *s, const uint32_t *slots, uint32_t lanes)
-{
-  for (uint32_t rest = lanes; rest; rest &= rest - 1) {
-    uint32_t lane = (uint32_t)__builtin_ctz(rest);
-    if (!admit_but_late(&s->result->admit, slots[lane]))
-      lanes &= ~(1u << lane);
-  }
-  return lanes;
+  return s->screening && mol_scorer_threshold(s) > -INFINITY &&
+         mol_trial_choose(&s->screening->trial, n_items, SCREENED_QUARTERS);
 }
 
 void mol_scorer_screen(struct mol_scorer *s, const uint32_t *slots, size_t n, const uint32_t *words, const float *gates)
 {
-  struct mol_screening *w = s->screening;
-  const struct mol_model *m = s->columns->model;
-  uint32_t lanes = s->kernels->mol_screen_logits(&m->shape, m->reduced_gate, &w->query, words, mol_scorer_threshold(s),
-                                                 w->new_logits);
-  size_t end = w->at + w->n;
+  uint32_t passed[MOL_LANES];
 
-  lanes = admitted(s, slots, lanes & (uint32_t)((1ull << n) - 1));
-  s->kernels->mol_screen_append(w->new_logits, mol_screen_pairs(&m->shape), lanes, w->logits, end);
-  s->kernels->mol_screen_append((const uint32_t *)(const void *)gates, m->n_logits, lanes, (uint32_t *)(void *)w->gates,
-                                end);
-  for (; lanes; lanes &= lanes - 1, w->n++)
-    w->slots[(w->at + w->n) % SCREEN_LANES] = slots[__builtin_ctz(lanes)];
-  if (w->n >= MOL_LANES)
-    screen_waiting(s);
+  add_passed(s, passed, mol_screening_add(s->screening, slots, n, words, gates, mol_scorer_threshold(s), passed));
+}
+
+static void screen_waiting(struct mol_scorer *s)
+{
+  uint32_t passed[MOL_LANES];
+
+  add_passed(s, passed, mol_screening_next(s->screening, mol_scorer_threshold(s), passed));
 }
 
 static void screen_tile(struct mol_scorer *s, const uint32_t *slots, size_t n, const struct mol_prefetch *ahead)

@@ -3,8 +3,9 @@
  * one is full, so that its items have been prefetched. Callers that do much between two items have each prefetched as
  * it is added.
  *
- * If the caller wants it and the machine can screen items (mol_screen()), most items end there: they cannot reach the
- * threshold. Those that pass are gathered into tiles once more.
+ * If the caller wants it and the machine can screen items (mol_screening.h), most items end there: they cannot reach
+ * the threshold. Those that pass are gathered into tiles once more. That pays for many items; a few thousand candidates
+ * are mostly added before the threshold is high.
  *
  * If this machine can bound scores more cheaply than compute them (mol_tile_bound()), items are bounded first. The K-th
  * best lower bound is a score that K items reach. Only items whose upper bound reaches it are kept, as deferred items.
@@ -13,7 +14,7 @@
 #ifndef ENGINE_MOL_MOL_SCORER_H
 #define ENGINE_MOL_MOL_SCORER_H
 
-#include "engine/mol/mol_tile.h"
+#include "engine/mol/mol_screening.h"
 #include "engine/search/kth_best.h"
 #include "engine/search/search_batch.h"
 
@@ -21,16 +22,6 @@
 struct mol_deferred {
   uint32_t slot;
   float upper; /* upper bound on its score */
-};
-
-/* Items that wait for mol_screen(): their logits are known. */
-struct mol_screening {
-  struct mol_screen_query query;
-  uint32_t *logits; /* [pairs][SCREEN_LANES] */
-  float *gates;     /* [L][SCREEN_LANES] */
-  uint32_t slots[SCREEN_LANES];
-  size_t at, n;                 /* the first lane, a multiple of MOL_LANES; how many */
-  uint32_t *words, *new_logits; /* scratch: of one tile */
 };
 
 struct mol_scorer {
@@ -49,23 +40,16 @@ struct mol_scorer {
   struct mol_deferred *deferred;
   size_t n_deferred;
   size_t n_deferred_max;           /* 0: this machine or model has no bounds */
-  struct mol_screening *screening; /* NULL: items are not screened */
-  size_t n_screened, n_passed;     /* in the current trial: items screened; those of them that passed */
-  size_t n_until_screens;          /* items not to screen, because screening did not pay */
-  uint32_t passed[MOL_LANES];      /* items that passed, gathered for a tile */
-  size_t n_gathered;
-  size_t n_bounded, n_reached; /* in the current trial: items bounded; those of them that were deferred */
-  size_t n_until_bounds;       /* items to score without bounds, because bounds did not pay */
+  struct mol_trial bounds;         /* keeps the items that are deferred */
+  struct mol_screening *screening; /* set by the caller; NULL: items are not screened */
+  uint32_t passed[MOL_LANES];      /* items that passed the screen, gathered for a tile */
+  size_t n_passed;
   uint64_t n_added, n_scored;
 };
 
 /* Prepare to score items for query q of a batch, into its heap. Returns ERR_MEMORY. */
 err_t mol_scorer_init(const struct mol_columns *c, struct search_batch *batch, size_t q, struct mol_tile *tile,
                       struct mol_scorer *out);
-
-/* Screen the items of this scorer, if the machine can. That pays for many items; a few thousand candidates are mostly
- * added before the threshold is high. Returns ERR_MEMORY. */
-err_t mol_scorer_init_screening(struct mol_scorer *scorer, struct region *region);
 
 /* The lowest score that may still be among the K best. */
 float mol_scorer_threshold(const struct mol_scorer *s);

@@ -41,4 +41,15 @@ static inline void kth_best_add(struct kth_best *b, float score)
     kth_best_cut(b);
 }
 
+/* For lower bounds on scores, which are a threshold at once: cut as soon as there are K, and then whenever there are
+ * n_more beyond K. A threshold that lags lets more items pass. */
+static inline void kth_best_add_bound(struct kth_best *b, float bound, size_t n_more)
+{
+  size_t n_waiting = b->threshold == -INFINITY ? 0 : n_more;
+
+  kth_best_add(b, bound);
+  if (b->n >= b->k + n_waiting)
+    kth_best_cut(b);
+}
+
 #endif

@@ -105,17 +105,6 @@ void vector_candidates_score(struct vector_candidates *c)
   c->n = 0;
 }
 
-/* Add a lower bound. The K-th best is found as soon as there are K, and not much later than it changes, because a
- * threshold that lags lets more candidates pass. */
-static void add_lower(struct kth_best *lower, float bound)
-{
-  size_t n_more = lower->threshold == -INFINITY ? 0 : lower->k / 4 + 8;
-
-  kth_best_add(lower, bound);
-  if (lower->n >= lower->k + n_more)
-    kth_best_cut(lower);
-}
-
 static void add_item(struct vector_candidates *c, float bound, uint32_t slot)
 {
   float lower = sketch_lower_bound(&c->columns->sketch, &c->query->sketch, slot, bound);
@@ -127,7 +116,7 @@ static void add_item(struct vector_candidates *c, float bound, uint32_t slot)
   }
   c->items[c->n++] = (struct topk_entry){ bound, slot };
   if (lower > c->lower.threshold && admit_late(&c->result->admit, slot))
-    add_lower(&c->lower, lower);
+    kth_best_add_bound(&c->lower, lower, c->lower.k / 4 + 8);
 }
 
 /* Few items that pass raise the threshold or are scored. Only these are looked up among late keys. */
