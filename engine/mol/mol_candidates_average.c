@@ -5,7 +5,7 @@
 #include "engine/mol/mol_candidates.h"
 #include "engine/mol/mol_dots.h"
 #include "engine/mol/mol_sketch.h"
-#include "engine/mol/spread.h"
+#include "engine/search/spread.h"
 
 /* Slots that are scanned between two runs of prefetches. Chunks are scattered: the processor does not foresee them. */
 enum { PREFETCH_SLOTS = 4 * SKETCH_BLOCK_ITEMS, LINE_BYTES = 64 };

@@ -8,7 +8,7 @@
 #include "engine/mol/mol_candidates.h"
 #include "engine/mol/mol_dots.h"
 #include "engine/mol/mol_sketch.h"
-#include "engine/mol/spread.h"
+#include "engine/search/spread.h"
 
 /* One query scans this many chunks before the next query scans the same ones: their sketches, and the lists of the
  * query, stay in cache. */

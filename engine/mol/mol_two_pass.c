@@ -20,7 +20,7 @@
 #include "engine/mol/mol_exact.h"
 #include "engine/mol/mol_methods.h"
 #include "engine/mol/mol_sketch.h"
-#include "engine/mol/spread.h"
+#include "engine/search/spread.h"
 
 enum {
   SAMPLE_CHUNKS = 16,   /* chunks whose items are tested to see whether comparing pays */

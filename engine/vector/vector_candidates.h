@@ -14,7 +14,7 @@
 
 #include "engine/search/kth_best.h"
 #include "engine/search/search_batch.h"
-#include "engine/vector/vector_columns.h"
+#include "engine/vector/vector_chunks.h"
 
 struct vector_candidates {
   const struct vector_columns *columns;

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Puts, moves and removes items in the columns of vector spaces, and orders their chunks. */
+/* Puts, moves and removes items in the columns of vector spaces. */
 #include "engine/vector/vector_columns.h"
 
 #include "base/mem.h"
-
-/* Bytes of the sketches of a chunk: they stay in the second-level cache while all queries of a batch scan them. */
-enum { CHUNK_BYTES = 256 * 1024, CHUNK_ITEMS_MIN = 128 };
 
 static bool has_tail(const struct vector_model *m)
 {
@@ -135,31 +132,3 @@ const struct columns_ops vector_columns_cpu = {
   .trim = trim,
   .read_vector = read_vector,
 };
-
-static size_t common_divisor(size_t a, size_t b)
-{
-  return b == 0 ? a : common_divisor(b, a % b);
-}
-
-struct vector_chunks vector_chunks_of(const struct vector_columns *c, size_t n_slots)
-{
-  size_t n_items = CHUNK_BYTES / (c->sketch.n_groups * SKETCH_GROUP) / 64 * 64;
-  struct vector_chunks chunks = { .n_slots = n_slots };
-
-  n_items = n_items < CHUNK_ITEMS_MIN ? CHUNK_ITEMS_MIN : n_items;
-  chunks.n_items = n_items < VECTOR_CHUNK_ITEMS ? n_items : VECTOR_CHUNK_ITEMS;
-  chunks.n = (n_slots + chunks.n_items - 1) / chunks.n_items;
-  /* Steps of the golden section leave the smallest gaps. A step coprime to the number of chunks visits each once. */
-  chunks.step = chunks.n * 618 / 1000 + 1;
-  while (chunks.n > 1 && common_divisor(chunks.n, chunks.step) != 1)
-    chunks.step++;
-  return chunks;
-}
-
-struct vector_chunk vector_chunk_at(const struct vector_chunks *chunks, size_t i)
-{
-  struct vector_chunk chunk = { .first = i * chunks->step % chunks->n * chunks->n_items };
-
-  chunk.n = chunks->n_slots - chunk.first < chunks->n_items ? chunks->n_slots - chunk.first : chunks->n_items;
-  return chunk;
-}

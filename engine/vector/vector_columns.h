@@ -24,28 +24,6 @@ static inline const struct vector_columns *vector_columns_of(const struct column
   return (const struct vector_columns *)columns;
 }
 
-/* A chunk: slots that a search handles in one step, at most VECTOR_CHUNK_ITEMS. All queries of a batch share what is
- * read of it. */
-enum { VECTOR_CHUNK_ITEMS = 1024 };
-
-/* An order of all chunks that jumps back and forth through the slots. Neighbours in the catalogue are often similar,
- * and the first chunks should be a fair sample. */
-struct vector_chunks {
-  size_t n_slots;
-  size_t n_items; /* slots in a chunk: a multiple of 64, so that it begins with a word of bits */
-  size_t n;
-  size_t step;
-};
-
-struct vector_chunk {
-  size_t first; /* slot */
-  size_t n;     /* slots */
-};
-
-/* Divide all slots into chunks, and get the i-th chunk in their order. */
-struct vector_chunks vector_chunks_of(const struct vector_columns *c, size_t n_slots);
-struct vector_chunk vector_chunk_at(const struct vector_chunks *chunks, size_t i);
-
 static inline const float *vector_row(const struct vector_columns *c, size_t slot)
 {
   return c->rows + slot * c->model->row_dim;

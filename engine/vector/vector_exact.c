@@ -227,7 +227,7 @@ static bool claim_chunks(struct exact_search *s, size_t n_each, struct share_ste
 {
   for (size_t q = 0; q < s->batch->n; q++)
     s->queries[q].result->floor = vector_candidates_threshold(&s->queries[q]);
-  return share_claim(s->batch, 0, s->chunks.n, n_each, steps);
+  return share_claim(s->batch, 0, s->chunks.order.n, n_each, steps);
 }
 
 static void search_steps(struct exact_search *s, const struct share_steps *steps)

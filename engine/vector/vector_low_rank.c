@@ -20,7 +20,7 @@
 #include <stdlib.h>
 
 #include "engine/search/receipt.h"
-#include "engine/vector/vector_columns.h"
+#include "engine/vector/vector_chunks.h"
 #include "engine/vector/vector_methods.h"
 
 struct low_rank {
@@ -200,7 +200,7 @@ err_t vector_search_low_rank(const struct columns *columns, struct search_batch 
   scan->rank = batch->method->args[0] < c->model->row_dim ? batch->method->args[0] : c->model->row_dim;
   for (size_t q = 0; q < batch->n; q++)
     TRY(init_query(c->model, &queries[q], scan->rank, batch->n_slots, &batch->results[q], batch->scratch, &state[q]));
-  for (size_t i = 0; i < chunks.n; i++) {
+  for (size_t i = 0; i < chunks.order.n; i++) {
     struct vector_chunk chunk = vector_chunk_at(&chunks, i);
     for (size_t q = 0; q < batch->n; q++)
       scan_chunk(scan, &state[q], &chunk, &batch->results[q]);

@@ -10,7 +10,7 @@
 #include <math.h>
 
 #include "engine/search/shortlist.h"
-#include "engine/mol/spread.h"
+#include "engine/search/spread.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/dice.h"
 

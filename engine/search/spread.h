@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A permutation of 0..n-1 in which every prefix is spread evenly over the whole range. It takes steps of about the
  * golden section of n, modulo n. Thread: any. */
-#ifndef ENGINE_MOL_SPREAD_H
-#define ENGINE_MOL_SPREAD_H
+#ifndef ENGINE_SPREAD_H
+#define ENGINE_SPREAD_H
 
 #include <stddef.h>
 
@@ -25,6 +25,12 @@ static inline struct spread spread_over(size_t n)
     if (a <= 1)
       return (struct spread){ n, step, 0 };
   }
+}
+
+/* The i-th index, i < n. */
+static inline size_t spread_at(const struct spread *s, size_t i)
+{
+  return i * s->step % s->n;
 }
 
 static inline size_t spread_next(struct spread *s)

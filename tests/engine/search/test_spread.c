@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "engine/mol/spread.h"
+#include "engine/search/spread.h"
 #include "tests/support/dice.h"
 
 enum { SMALL = 300, LARGE = 20000 };
@@ -35,8 +35,11 @@ static void every_index_comes_once(void **state)
     size_t n = draw_n(turn);
     struct spread order = spread_over(n);
     memset(seen, 0, sizeof seen);
-    for (size_t i = 0; i < n; i++)
-      visit(spread_next(&order), n);
+    for (size_t i = 0; i < n; i++) {
+      size_t index = spread_next(&order);
+      assert_int_equal(index, spread_at(&order, i));
+      visit(index, n);
+    }
   }
 }
 
