@@ -75,7 +75,7 @@ static inline size_t mol_packed_at(size_t n_in, size_t n_out, size_t j, size_t *
   return first * n_in + (j - first);
 }
 
-/* Sizes of sketches (engine/vector/sketch.h). */
+/* Sizes of sketches (engine/vector/vector_sketch.h). */
 enum {
   SKETCH_BLOCK_ITEMS = 16,   /* items in a block of dot_i8() */
   SKETCH_GROUP = 4,          /* consecutive numbers of one item in a block */
@@ -84,7 +84,7 @@ enum {
   DOT_I8_SUM_MAX = 16777215, /* (2^31 - 1) / 128, rounded down: limit of the sum of |number| of a query */
 };
 
-/* Per-item inputs of sketch_bounds(), in the symbols of engine/vector/sketch.h and the proof in sketch.c. */
+/* Per-item inputs of sketch_bounds(), in the symbols of vector_sketch.h and the proof in vector_sketch.c. */
 struct sketch_items {
   const float *scales; /* s: what a step of the item's bytes is worth */
   const float *errors; /* E: the norm of what its bytes have lost */

@@ -107,7 +107,7 @@ void vector_candidates_score(struct vector_candidates *c)
 
 static void add_item(struct vector_candidates *c, float bound, uint32_t slot)
 {
-  float lower = sketch_lower_bound(&c->columns->sketch, &c->query->sketch, slot, bound);
+  float lower = vector_sketch_lower_bound(&c->columns->sketch, &c->query->sketch, slot, bound);
 
   if (c->n == c->capacity) {
     drop_hopeless(c);
@@ -120,13 +120,13 @@ static void add_item(struct vector_candidates *c, float bound, uint32_t slot)
 }
 
 /* Few items that pass raise the threshold or are scored. Only these are looked up among late keys. */
-void vector_candidates_take(struct vector_candidates *c, const struct sketch_set *set, const float *bounds)
+void vector_candidates_take(struct vector_candidates *c, const struct vector_sketch_set *set, const float *bounds)
 {
   uint32_t passed[VECTOR_CHUNK_ITEMS];
   size_t n_passed = c->kernels->filter_ge(bounds, set->n, vector_candidates_threshold(c), passed);
 
   for (size_t i = 0; i < n_passed; i++) {
-    uint32_t slot = sketch_set_slot(set, passed[i]);
+    uint32_t slot = vector_sketch_set_slot(set, passed[i]);
     if (bounds[passed[i]] >= vector_candidates_threshold(c) && admit_but_late(&c->result->admit, slot))
       add_item(c, bounds[passed[i]], slot);
   }

@@ -17,7 +17,7 @@ static void close_columns(struct columns **columns)
     return;
   mem_release(&c->rows, c->capacity, c->model->row_dim * sizeof *c->rows);
   mem_release(&c->norms, c->capacity, sizeof *c->norms);
-  sketch_fini(&c->sketch);
+  vector_sketch_fini(&c->sketch);
   mem_free(columns);
 }
 
@@ -35,7 +35,7 @@ static err_t open_columns(const struct model *model, size_t capacity, struct col
   TRY(mem_reserve(capacity, m->row_dim * sizeof *c->rows, &c->rows));
   if (m->base.kind == SIMILARITY_BILINEAR)
     TRY(mem_reserve(capacity, sizeof *c->norms, &c->norms));
-  TRY(sketch_init(m->sketch_dim, capacity, has_tail(m), &c->sketch));
+  TRY(vector_sketch_init(m->sketch_dim, capacity, has_tail(m), &c->sketch));
   *out = columns;
   columns = NULL;
   return ERR_OK;
@@ -46,7 +46,7 @@ static size_t bytes_per_item(const struct model *model)
   const struct vector_model *m = vector_model_of(model);
   size_t floats = m->row_dim + (m->base.kind == SIMILARITY_BILINEAR ? 1 : 0);
 
-  return floats * sizeof(float) + sketch_bytes_per_item(m->sketch_dim, has_tail(m));
+  return floats * sizeof(float) + vector_sketch_bytes_per_item(m->sketch_dim, has_tail(m));
 }
 
 static err_t load(struct columns *columns, uint32_t slot, const uint8_t *prepared)
@@ -58,7 +58,7 @@ static err_t load(struct columns *columns, uint32_t slot, const uint8_t *prepare
   memcpy(c->rows + (size_t)slot * n, row, n * sizeof *row);
   if (c->norms)
     c->norms[slot] = row[n + VECTOR_NORM];
-  sketch_put(&c->sketch, slot, row, row[n + VECTOR_TAIL]);
+  vector_sketch_put(&c->sketch, slot, row, row[n + VECTOR_TAIL]);
   return ERR_OK;
 }
 
@@ -77,7 +77,7 @@ static err_t copy(struct columns *columns, const struct columns *from, uint32_t 
   memcpy(c->rows + first * dim, other->rows + first * dim, n * dim * sizeof *c->rows);
   if (c->norms)
     memcpy(c->norms + first, other->norms + first, n * sizeof *c->norms);
-  sketch_copy(&c->sketch, &other->sketch, first, n);
+  vector_sketch_copy(&c->sketch, &other->sketch, first, n);
   return ERR_OK;
 }
 
@@ -96,7 +96,7 @@ static void move(struct columns *columns, uint32_t from, uint32_t to)
   memcpy(c->rows + (size_t)to * n, c->rows + (size_t)from * n, n * sizeof *c->rows);
   if (c->norms)
     c->norms[to] = c->norms[from];
-  sketch_move(&c->sketch, from, to);
+  vector_sketch_move(&c->sketch, from, to);
 }
 
 static void trim(struct columns *columns, size_t from, size_t to)
@@ -105,7 +105,7 @@ static void trim(struct columns *columns, size_t from, size_t to)
 
   mem_give_back(c->rows, from, to, c->model->row_dim * sizeof *c->rows);
   mem_give_back(c->norms, from, to, sizeof *c->norms);
-  sketch_trim(&c->sketch, from, to);
+  vector_sketch_trim(&c->sketch, from, to);
 }
 
 /* Of bilinear spaces the rows are rotated: they are no vectors of queries. */

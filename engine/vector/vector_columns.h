@@ -14,7 +14,7 @@ struct vector_columns {
   size_t capacity;
   float *rows;  /* [capacity][row_dim]: b */
   float *norms; /* [capacity]: |b|, rounded up; only bilinear spaces have them */
-  struct sketch sketch;
+  struct vector_sketch sketch;
 };
 
 /* Cast columns that vector_columns_cpu has opened. */

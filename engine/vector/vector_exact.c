@@ -42,7 +42,7 @@ struct exact_search {
   struct exact_group *groups;
   size_t n_groups;
   struct vector_chunks chunks;
-  struct sketch_room room;
+  struct vector_sketch_room room;
   struct vector_candidates **sharing; /* [batch->n]: the queries that scan the same set */
   size_t n_sharing;
 };
@@ -89,37 +89,39 @@ static err_t init_groups(struct exact_search *s)
 
 /* Scanning -------------------- */
 
-static void scan_for_two(const struct kernels *kernels, const struct sketch_set *set,
+static void scan_for_two(const struct kernels *kernels, const struct vector_sketch_set *set,
                          struct vector_candidates *const q[2])
 {
   float bounds[2][VECTOR_CHUNK_ITEMS];
 
-  sketch_bounds_pair(set, (const struct sketch_query *const[2]){ &q[0]->query->sketch, &q[1]->query->sketch }, kernels,
-                     (float *const[2]){ bounds[0], bounds[1] });
+  vector_sketch_bounds_pair(set,
+                            (const struct vector_sketch_query *const[2]){ &q[0]->query->sketch, &q[1]->query->sketch },
+                            kernels, (float *const[2]){ bounds[0], bounds[1] });
   for (int i = 0; i < 2; i++)
     vector_candidates_take(q[i], set, bounds[i]);
 }
 
-static void scan_for_one(const struct kernels *kernels, const struct sketch_set *set, struct vector_candidates *q)
+static void scan_for_one(const struct kernels *kernels, const struct vector_sketch_set *set,
+                         struct vector_candidates *q)
 {
   float bounds[VECTOR_CHUNK_ITEMS];
 
-  sketch_bounds(set, &q->query->sketch, kernels, bounds);
+  vector_sketch_bounds(set, &q->query->sketch, kernels, bounds);
   vector_candidates_take(q, set, bounds);
 }
 
 /* Scan a set for the queries that share it, two at a time. Each pair prefetches its part of the next chunk. */
-static void scan_set(struct exact_search *s, struct sketch_set *set, const struct vector_chunk *next)
+static void scan_set(struct exact_search *s, struct vector_sketch_set *set, const struct vector_chunk *next)
 {
   const struct kernels *kernels = s->batch->kernels;
   size_t n = s->n_sharing;
 
   if (n >= ARRANGED_QUERIES)
-    sketch_set_arrange(set, kernels, &s->room);
+    vector_sketch_set_arrange(set, kernels, &s->room);
   for (size_t q = 0; q < n; q += 2) {
     size_t n_next = n < ARRANGED_QUERIES ? size_min(ROWS_AHEAD, next->n) : next->n;
     size_t from = n_next * q / n, to = n_next * size_min(q + 2, n) / n;
-    sketch_prefetch(&s->columns->sketch, next->first + from, to - from);
+    vector_sketch_prefetch(&s->columns->sketch, next->first + from, to - from);
     if (q + 2 <= n)
       scan_for_two(kernels, set, s->sharing + q);
     else
@@ -138,7 +140,7 @@ static void scan_listed(struct exact_search *s, struct exact_group *group)
 {
   for (size_t at = 0; at < group->n_listed; at += s->chunks.n_items) {
     size_t n = size_min(group->n_listed - at, s->chunks.n_items);
-    struct sketch_set set = sketch_set_listed(&s->columns->sketch, group->listed + at, n, &s->room);
+    struct vector_sketch_set set = vector_sketch_set_listed(&s->columns->sketch, group->listed + at, n, &s->room);
     share_set(s, group);
     scan_set(s, &set, &(struct vector_chunk){ 0 });
   }
@@ -164,7 +166,7 @@ static void list_chunk(struct exact_search *s, struct exact_group *group, const 
 
   group->n_listed += n;
   if (are_short(s))
-    sketch_prefetch_listed(&s->columns->sketch, listed, n);
+    vector_sketch_prefetch_listed(&s->columns->sketch, listed, n);
   if (group->n_listed >= (are_short(s) ? s->chunks.n_items : LISTED_MIN))
     scan_listed(s, group);
 }
@@ -195,7 +197,7 @@ static bool admits_most(const struct exact_search *s, const struct exact_group *
 /* Scan a chunk for the groups that admit most of it, then list its items for the others. */
 static void scan_chunk(struct exact_search *s, const struct vector_chunk *chunk, const struct vector_chunk *next)
 {
-  struct sketch_set set = sketch_set_of(&s->columns->sketch, chunk->first, chunk->n);
+  struct vector_sketch_set set = vector_sketch_set_of(&s->columns->sketch, chunk->first, chunk->n);
 
   for (size_t g = 0; g < s->n_groups; g++) {
     s->groups[g].shares_chunk = admits_most(s, &s->groups[g], chunk);
@@ -250,7 +252,8 @@ err_t vector_search_exact(const struct columns *columns, struct search_batch *ba
 
   s.chunks = vector_chunks_of(s.columns, batch->n_slots);
   TRY(init_groups(&s));
-  TRY(sketch_room_init(&s.columns->sketch, s.chunks.n_items, batch->n >= ARRANGED_QUERIES, batch->scratch, &s.room));
+  TRY(vector_sketch_room_init(&s.columns->sketch, s.chunks.n_items, batch->n >= ARRANGED_QUERIES, batch->scratch,
+                              &s.room));
   while (claim_chunks(&s, n_each, &steps))
     search_steps(&s, &steps);
   for (size_t q = 0; q < batch->n; q++) {

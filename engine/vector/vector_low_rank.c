@@ -25,12 +25,12 @@
 
 struct low_rank {
   const double *q;
-  struct sketch_query sketch; /* bounds on the score under W */
-  struct sketch_query cut;    /* bounds on the score under W_r */
-  double rest;                /* |q'_rest|, rounded up; 0 if q' has no rest */
-  double size;                /* |q'| */
-  struct topk candidates;     /* the K best under W_r */
-  struct topk bounds;         /* the K + 1 largest bounds */
+  struct vector_sketch_query sketch; /* bounds on the score under W */
+  struct vector_sketch_query cut;    /* bounds on the score under W_r */
+  double rest;                       /* |q'_rest|, rounded up; 0 if q' has no rest */
+  double size;                       /* |q'| */
+  struct topk candidates;            /* the K best under W_r */
+  struct topk bounds;                /* the K + 1 largest bounds */
 };
 
 struct low_rank_scan {
@@ -120,10 +120,10 @@ static void visit_chunk(const struct low_rank_scan *scan, struct low_rank *query
 static void scan_chunk(struct low_rank_scan *scan, struct low_rank *query, const struct vector_chunk *chunk,
                        struct search_result *result)
 {
-  struct sketch_set set = sketch_set_of(&scan->columns->sketch, chunk->first, chunk->n);
+  struct vector_sketch_set set = vector_sketch_set_of(&scan->columns->sketch, chunk->first, chunk->n);
 
-  sketch_bounds(&set, &query->sketch, scan->kernels, scan->bounds);
-  sketch_bounds(&set, &query->cut, scan->kernels, scan->cut);
+  vector_sketch_bounds(&set, &query->sketch, scan->kernels, scan->bounds);
+  vector_sketch_bounds(&set, &query->cut, scan->kernels, scan->cut);
   visit_chunk(scan, query, chunk, result);
 }
 

@@ -284,7 +284,7 @@ double vector_query_tail(const struct vector_model *m, const double *q, size_t f
 }
 
 err_t vector_query_sketch(const struct vector_model *m, const double *q, size_t n, struct region *region,
-                          struct sketch_query *out)
+                          struct vector_sketch_query *out)
 {
   size_t n_sketched = n < m->sketch_dim ? n : m->sketch_dim;
   float *rounded;
@@ -292,5 +292,5 @@ err_t vector_query_sketch(const struct vector_model *m, const double *q, size_t 
   TRY(region_array(region, m->sketch_dim, sizeof *rounded, &rounded));
   for (size_t k = 0; k < n_sketched; k++)
     rounded[k] = (float)q[k];
-  return sketch_query_init(m->sketch_dim, rounded, vector_query_tail(m, q, n_sketched, n), region, out);
+  return vector_sketch_query_init(m->sketch_dim, rounded, vector_query_tail(m, q, n_sketched, n), region, out);
 }

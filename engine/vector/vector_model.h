@@ -16,7 +16,7 @@
 #include <assert.h>
 
 #include "engine/similarity/similarity.h"
-#include "engine/vector/sketch.h"
+#include "engine/vector/vector_sketch.h"
 
 struct vector_model {
   struct model base;
@@ -38,9 +38,9 @@ enum {
 
 /* A query, prepared for search. On a GPU it has just its vector: the device computes q' (vector_queries_cuda.c). */
 struct vector_query {
-  const float *vector;        /* [dim]; the query's own */
-  double *q;                  /* [row_dim]: q' */
-  struct sketch_query sketch; /* bounds on q'^T b */
+  const float *vector;               /* [dim]; the query's own */
+  double *q;                         /* [row_dim]: q' */
+  struct vector_sketch_query sketch; /* bounds on q'^T b */
 };
 
 static inline const struct vector_model *vector_model_of(const struct model *model)
@@ -74,6 +74,6 @@ double vector_query_tail(const struct vector_model *m, const double *q, size_t f
 
 /* Sketch the first n numbers of q', as if the others were 0. Returns ERR_MEMORY. */
 err_t vector_query_sketch(const struct vector_model *m, const double *q, size_t n, struct region *region,
-                          struct sketch_query *out);
+                          struct vector_sketch_query *out);
 
 #endif

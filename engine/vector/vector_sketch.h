@@ -3,50 +3,50 @@
  *
  * Symbols: v the item's vector; x its numbers rounded to -127..127; s its scale; e = v - s x. q the query's vector; n
  * its numbers rounded to integers; t their unit; d = q - t n. Then <q, v> = s t <n, x> + <q, e> + <d, s x>. The first
- * term is an exact sum of integers. The others are bounded by |q| |e| + |d| |s x|. sketch.c proves that the bound holds
- * in f32 too.
+ * term is an exact sum of integers. The others are bounded by |q| |e| + |d| |s x|. vector_sketch.c proves that the
+ * bound holds in f32 too.
  */
-#ifndef ENGINE_VECTOR_SKETCH_H
-#define ENGINE_VECTOR_SKETCH_H
+#ifndef ENGINE_VECTOR_VECTOR_SKETCH_H
+#define ENGINE_VECTOR_VECTOR_SKETCH_H
 
 #include "base/region.h"
 #include "kernels/kernels.h"
 
-struct sketch {
+struct vector_sketch {
   size_t dim;
   size_t n_groups; /* groups of SKETCH_GROUP numbers */
   size_t capacity; /* slots, in whole blocks */
   uint8_t *bytes;  /* [capacity][n_groups * SKETCH_GROUP]: x + 128 */
   float *scales;   /* [capacity]: s */
   float *errors;   /* [capacity]: |e|, plus the rounding errors */
-  float *tails;    /* [capacity]: see sketch_put(); NULL if the sketch has no tails */
+  float *tails;    /* [capacity]: see vector_sketch_put(); NULL if the sketch has no tails */
 };
 
 /* Reserve memory for sketches of `capacity` vectors of dim <= 65536 numbers. A zero-initialised sketch may be given to
- * sketch_fini() too. */
-err_t sketch_init(size_t dim, size_t capacity, bool has_tail, struct sketch *out);
-void sketch_fini(struct sketch *s);
+ * vector_sketch_fini() too. */
+err_t vector_sketch_init(size_t dim, size_t capacity, bool has_tail, struct vector_sketch *out);
+void vector_sketch_fini(struct vector_sketch *s);
 
 /* Give back the memory of slots from..to-1, which are free. Slots from `to` on must not have been used since the last
  * call. */
-void sketch_trim(struct sketch *s, size_t from, size_t to);
+void vector_sketch_trim(struct vector_sketch *s, size_t from, size_t to);
 
-size_t sketch_bytes_per_item(size_t dim, bool has_tail);
+size_t vector_sketch_bytes_per_item(size_t dim, bool has_tail);
 
 /* Write the sketch of a vector whose numbers are within +-1e9.
  *
  * tail  >= 0: the size of the part of the item that the vector omits; 0 if the sketch has no tails
  */
-void sketch_put(struct sketch *s, uint32_t slot, const float *v, float tail);
+void vector_sketch_put(struct vector_sketch *s, uint32_t slot, const float *v, float tail);
 
 /* Copy a slot's sketch to another slot. */
-void sketch_move(struct sketch *s, uint32_t from, uint32_t to);
+void vector_sketch_move(struct vector_sketch *s, uint32_t from, uint32_t to);
 
 /* Copy the sketches of slots first..first+n-1 from another array. */
-void sketch_copy(struct sketch *s, const struct sketch *from, uint32_t first, size_t n);
+void vector_sketch_copy(struct vector_sketch *s, const struct vector_sketch *from, uint32_t first, size_t n);
 
 /* A query, prepared for search. */
-struct sketch_query {
+struct vector_sketch_query {
   int16_t *numbers; /* [n_groups * SKETCH_GROUP]: n */
   struct sketch_weights weights;
 };
@@ -59,11 +59,12 @@ struct sketch_query {
  *
  * Returns ERR_MEMORY. The numbers live in the region.
  */
-err_t sketch_query_init(size_t dim, const float *q, double tail, struct region *region, struct sketch_query *out);
+err_t vector_sketch_query_init(size_t dim, const float *q, double tail, struct region *region,
+                               struct vector_sketch_query *out);
 
 /* Sketches that queries scan together. It borrows from the sketch, the list and the room. */
-struct sketch_set {
-  const struct sketch *sketch;
+struct vector_sketch_set {
+  const struct vector_sketch *sketch;
   size_t first;          /* slot of the first one, if there is no list */
   const uint32_t *slots; /* [n] or NULL: they lie one after the other */
   size_t n;
@@ -72,45 +73,48 @@ struct sketch_set {
 };
 
 /* Scratch memory for sets of up to n sketches, if they are listed or arranged. */
-struct sketch_room {
+struct vector_sketch_room {
   float *scales, *errors, *tails; /* [n, in whole blocks] */
   uint8_t *blocks;                /* [n, in whole blocks] sketches */
 };
 
 /* Returns ERR_MEMORY. The room lives in the region. */
-err_t sketch_room_init(const struct sketch *s, size_t n, bool may_arrange, struct region *region,
-                       struct sketch_room *out);
+err_t vector_sketch_room_init(const struct vector_sketch *s, size_t n, bool may_arrange, struct region *region,
+                              struct vector_sketch_room *out);
 
 /* Slots first..first+n-1; first is a multiple of SKETCH_BLOCK_ITEMS. */
-struct sketch_set sketch_set_of(const struct sketch *s, size_t first, size_t n);
+struct vector_sketch_set vector_sketch_set_of(const struct vector_sketch *s, size_t first, size_t n);
 
 /* The listed slots, n of them. */
-struct sketch_set sketch_set_listed(const struct sketch *s, const uint32_t *slots, size_t n, struct sketch_room *room);
+struct vector_sketch_set vector_sketch_set_listed(const struct vector_sketch *s, const uint32_t *slots, size_t n,
+                                                  struct vector_sketch_room *room);
 
 /* Arrange the bytes, so that each further query takes less time. It takes the time of about two queries. */
-void sketch_set_arrange(struct sketch_set *set, const struct kernels *kernels, struct sketch_room *room);
+void vector_sketch_set_arrange(struct vector_sketch_set *set, const struct kernels *kernels,
+                               struct vector_sketch_room *room);
 
 /* Prefetch the bytes of slots first..first+n-1 into the second-level cache. */
-void sketch_prefetch(const struct sketch *s, size_t first, size_t n);
+void vector_sketch_prefetch(const struct vector_sketch *s, size_t first, size_t n);
 
 /* Prefetch all that the bounds of the listed slots read. */
-void sketch_prefetch_listed(const struct sketch *s, const uint32_t *slots, size_t n);
+void vector_sketch_prefetch_listed(const struct vector_sketch *s, const uint32_t *slots, size_t n);
 
-static inline uint32_t sketch_set_slot(const struct sketch_set *set, size_t i)
+static inline uint32_t vector_sketch_set_slot(const struct vector_sketch_set *set, size_t i)
 {
   return set->slots ? set->slots[i] : (uint32_t)(set->first + i);
 }
 
 /* Compute upper bounds on the scores, rounded to f32. bounds [n, in whole blocks]: those from n on have no meaning. The
  * bounds of slots that were never written have none either. */
-void sketch_bounds(const struct sketch_set *set, const struct sketch_query *q, const struct kernels *kernels,
-                   float *bounds);
+void vector_sketch_bounds(const struct vector_sketch_set *set, const struct vector_sketch_query *q,
+                          const struct kernels *kernels, float *bounds);
 
 /* The same for two queries at once, which takes little more time than one if the set is arranged. */
-void sketch_bounds_pair(const struct sketch_set *set, const struct sketch_query *const q[2],
-                        const struct kernels *kernels, float *const bounds[2]);
+void vector_sketch_bounds_pair(const struct vector_sketch_set *set, const struct vector_sketch_query *const q[2],
+                               const struct kernels *kernels, float *const bounds[2]);
 
-/* Return a lower bound on the score of a slot, from the upper bound that sketch_bounds() gave. */
-float sketch_lower_bound(const struct sketch *s, const struct sketch_query *q, uint32_t slot, float upper);
+/* Return a lower bound on the score of a slot, from the upper bound that vector_sketch_bounds() gave. */
+float vector_sketch_lower_bound(const struct vector_sketch *s, const struct vector_sketch_query *q, uint32_t slot,
+                                float upper);
 
 #endif

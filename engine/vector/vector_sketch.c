@@ -23,7 +23,7 @@
  * of at least 1 + 2^-20. Underflow loses less than 2^-149 for each step and number, in total less than 2^-80. s is 0 or
  * at least 2^-108, so (float)sum * s does not underflow. The query's numbers that round to 0 are part of |d|.
  */
-#include "engine/vector/sketch.h"
+#include "engine/vector/vector_sketch.h"
 
 #include <math.h>
 
@@ -49,12 +49,12 @@ static size_t n_groups_of(size_t dim)
   return (dim + SKETCH_GROUP - 1) / SKETCH_GROUP;
 }
 
-static size_t row_bytes(const struct sketch *s)
+static size_t row_bytes(const struct vector_sketch *s)
 {
   return s->n_groups * SKETCH_GROUP;
 }
 
-static uint8_t *row_of(const struct sketch *s, size_t slot)
+static uint8_t *row_of(const struct vector_sketch *s, size_t slot)
 {
   return s->bytes + slot * row_bytes(s);
 }
@@ -64,9 +64,9 @@ static size_t whole_blocks(size_t n)
   return (n + SKETCH_BLOCK_ITEMS - 1) / SKETCH_BLOCK_ITEMS;
 }
 
-err_t sketch_init(size_t dim, size_t capacity, bool has_tail, struct sketch *out)
+err_t vector_sketch_init(size_t dim, size_t capacity, bool has_tail, struct vector_sketch *out)
 {
-  *out = (struct sketch){ .dim = dim, .n_groups = n_groups_of(dim) };
+  *out = (struct vector_sketch){ .dim = dim, .n_groups = n_groups_of(dim) };
   out->capacity = whole_blocks(capacity) * SKETCH_BLOCK_ITEMS;
   TRY(mem_reserve(out->capacity + SPARE_ROWS, row_bytes(out), &out->bytes));
   TRY(mem_reserve(out->capacity, sizeof *out->scales, &out->scales));
@@ -76,7 +76,7 @@ err_t sketch_init(size_t dim, size_t capacity, bool has_tail, struct sketch *out
   return ERR_OK;
 }
 
-void sketch_fini(struct sketch *s)
+void vector_sketch_fini(struct vector_sketch *s)
 {
   mem_release(&s->bytes, s->capacity + SPARE_ROWS, row_bytes(s));
   mem_release(&s->scales, s->capacity, sizeof *s->scales);
@@ -84,7 +84,7 @@ void sketch_fini(struct sketch *s)
   mem_release(&s->tails, s->capacity, sizeof *s->tails);
 }
 
-void sketch_trim(struct sketch *s, size_t from, size_t to)
+void vector_sketch_trim(struct vector_sketch *s, size_t from, size_t to)
 {
   mem_give_back(s->bytes, from, to, row_bytes(s));
   mem_give_back(s->scales, from, to, sizeof *s->scales);
@@ -92,7 +92,7 @@ void sketch_trim(struct sketch *s, size_t from, size_t to)
   mem_give_back(s->tails, from, to, sizeof *s->tails);
 }
 
-size_t sketch_bytes_per_item(size_t dim, bool has_tail)
+size_t vector_sketch_bytes_per_item(size_t dim, bool has_tail)
 {
   return n_groups_of(dim) * SKETCH_GROUP + (has_tail ? 3 : 2) * sizeof(float);
 }
@@ -106,7 +106,7 @@ static double largest_of(const float *v, size_t n)
   return (double)largest;
 }
 
-void sketch_put(struct sketch *s, uint32_t slot, const float *v, float tail)
+void vector_sketch_put(struct vector_sketch *s, uint32_t slot, const float *v, float tail)
 {
   double largest = largest_of(v, s->dim);
   float scale = largest < tiniest ? 0.0f : round_up(largest / LARGEST);
@@ -129,7 +129,7 @@ void sketch_put(struct sketch *s, uint32_t slot, const float *v, float tail)
     s->tails[slot] = tail;
 }
 
-void sketch_move(struct sketch *s, uint32_t from, uint32_t to)
+void vector_sketch_move(struct vector_sketch *s, uint32_t from, uint32_t to)
 {
   memcpy(row_of(s, to), row_of(s, from), row_bytes(s));
   s->scales[to] = s->scales[from];
@@ -138,7 +138,7 @@ void sketch_move(struct sketch *s, uint32_t from, uint32_t to)
     s->tails[to] = s->tails[from];
 }
 
-void sketch_copy(struct sketch *s, const struct sketch *from, uint32_t first, size_t n)
+void vector_sketch_copy(struct vector_sketch *s, const struct vector_sketch *from, uint32_t first, size_t n)
 {
   memcpy(row_of(s, first), row_of(from, first), n * row_bytes(s));
   memcpy(s->scales + first, from->scales + first, n * sizeof *s->scales);
@@ -160,7 +160,8 @@ static float unit_of(const float *q, size_t dim)
   return round_up(fmax(largest / DOT_I8_NUMBER_MAX, sum / (DOT_I8_SUM_MAX - (double)dim)));
 }
 
-err_t sketch_query_init(size_t dim, const float *q, double tail, struct region *region, struct sketch_query *out)
+err_t vector_sketch_query_init(size_t dim, const float *q, double tail, struct region *region,
+                               struct vector_sketch_query *out)
 {
   float unit = unit_of(q, dim);
   double norm2 = 0, error2 = 0;
@@ -183,8 +184,8 @@ err_t sketch_query_init(size_t dim, const float *q, double tail, struct region *
   return ERR_OK;
 }
 
-err_t sketch_room_init(const struct sketch *s, size_t n, bool may_arrange, struct region *region,
-                       struct sketch_room *out)
+err_t vector_sketch_room_init(const struct vector_sketch *s, size_t n, bool may_arrange, struct region *region,
+                              struct vector_sketch_room *out)
 {
   size_t n_blocks = whole_blocks(n), n_items = n_blocks * SKETCH_BLOCK_ITEMS;
 
@@ -194,9 +195,9 @@ err_t sketch_room_init(const struct sketch *s, size_t n, bool may_arrange, struc
   return may_arrange ? region_aligned(region, n_items, row_bytes(s), &out->blocks) : ERR_OK;
 }
 
-struct sketch_set sketch_set_of(const struct sketch *s, size_t first, size_t n)
+struct vector_sketch_set vector_sketch_set_of(const struct vector_sketch *s, size_t first, size_t n)
 {
-  return (struct sketch_set){
+  return (struct vector_sketch_set){
     .sketch = s,
     .first = first,
     .n = n,
@@ -214,9 +215,10 @@ static const float *gather(const float *from, const uint32_t *slots, size_t n, f
   return to;
 }
 
-struct sketch_set sketch_set_listed(const struct sketch *s, const uint32_t *slots, size_t n, struct sketch_room *room)
+struct vector_sketch_set vector_sketch_set_listed(const struct vector_sketch *s, const uint32_t *slots, size_t n,
+                                                  struct vector_sketch_room *room)
 {
-  return (struct sketch_set){
+  return (struct vector_sketch_set){
     .sketch = s,
     .slots = slots,
     .n = n,
@@ -225,13 +227,14 @@ struct sketch_set sketch_set_listed(const struct sketch *s, const uint32_t *slot
   };
 }
 
-void sketch_set_arrange(struct sketch_set *set, const struct kernels *kernels, struct sketch_room *room)
+void vector_sketch_set_arrange(struct vector_sketch_set *set, const struct kernels *kernels,
+                               struct vector_sketch_room *room)
 {
   kernels->block_rows(row_of(set->sketch, set->first), set->sketch->n_groups, set->slots, set->n, room->blocks);
   set->blocks = room->blocks;
 }
 
-void sketch_prefetch(const struct sketch *s, size_t first, size_t n)
+void vector_sketch_prefetch(const struct vector_sketch *s, size_t first, size_t n)
 {
   const uint8_t *rows = row_of(s, first);
 
@@ -239,7 +242,7 @@ void sketch_prefetch(const struct sketch *s, size_t first, size_t n)
     __builtin_prefetch(rows + at, 0, 2);
 }
 
-void sketch_prefetch_listed(const struct sketch *s, const uint32_t *slots, size_t n)
+void vector_sketch_prefetch_listed(const struct vector_sketch *s, const uint32_t *slots, size_t n)
 {
   for (size_t i = 0; i < n; i++) {
     const uint8_t *row = row_of(s, slots[i]);
@@ -259,7 +262,7 @@ struct step {
   struct sketch_items items;
 };
 
-static struct step step_at(const struct sketch_set *set, size_t first)
+static struct step step_at(const struct vector_sketch_set *set, size_t first)
 {
   size_t n = set->n - first < STEP_ITEMS ? set->n - first : STEP_ITEMS;
   const struct sketch_items *items = &set->items;
@@ -270,15 +273,15 @@ static struct step step_at(const struct sketch_set *set, size_t first)
                         { items->scales + first, items->errors + first, items->tails ? items->tails + first : NULL } };
 }
 
-static const uint8_t *blocks_at(const struct sketch_set *set, const struct step *step)
+static const uint8_t *blocks_at(const struct vector_sketch_set *set, const struct step *step)
 {
   return set->blocks + step->first * row_bytes(set->sketch);
 }
 
-static void find_sums(const struct sketch_set *set, const struct step *step, const struct sketch_query *q,
+static void find_sums(const struct vector_sketch_set *set, const struct step *step, const struct vector_sketch_query *q,
                       const struct kernels *kernels, int32_t *sums)
 {
-  const struct sketch *s = set->sketch;
+  const struct vector_sketch *s = set->sketch;
 
   if (set->blocks)
     kernels->dot_i8(q->numbers, s->n_groups, blocks_at(set, step), step->n_blocks, sums);
@@ -290,8 +293,8 @@ static void find_sums(const struct sketch_set *set, const struct step *step, con
     sums[i] = 0;
 }
 
-void sketch_bounds(const struct sketch_set *set, const struct sketch_query *q, const struct kernels *kernels,
-                   float *bounds)
+void vector_sketch_bounds(const struct vector_sketch_set *set, const struct vector_sketch_query *q,
+                          const struct kernels *kernels, float *bounds)
 {
   int32_t sums[STEP_ITEMS];
 
@@ -302,8 +305,8 @@ void sketch_bounds(const struct sketch_set *set, const struct sketch_query *q, c
   }
 }
 
-static void find_sums_of_pair(const struct sketch_set *set, const struct step *step,
-                              const struct sketch_query *const q[2], const struct kernels *kernels,
+static void find_sums_of_pair(const struct vector_sketch_set *set, const struct step *step,
+                              const struct vector_sketch_query *const q[2], const struct kernels *kernels,
                               int32_t *const sums[2])
 {
   if (set->blocks)
@@ -314,8 +317,8 @@ static void find_sums_of_pair(const struct sketch_set *set, const struct step *s
       find_sums(set, step, q[i], kernels, sums[i]);
 }
 
-void sketch_bounds_pair(const struct sketch_set *set, const struct sketch_query *const q[2],
-                        const struct kernels *kernels, float *const bounds[2])
+void vector_sketch_bounds_pair(const struct vector_sketch_set *set, const struct vector_sketch_query *const q[2],
+                               const struct kernels *kernels, float *const bounds[2])
 {
   int32_t sums[2][STEP_ITEMS];
 
@@ -328,7 +331,8 @@ void sketch_bounds_pair(const struct sketch_set *set, const struct sketch_query 
 }
 
 /* The upper bound is the score plus the slack, rounded. Subtract two slacks and the rounding. */
-float sketch_lower_bound(const struct sketch *s, const struct sketch_query *q, uint32_t slot, float upper)
+float vector_sketch_lower_bound(const struct vector_sketch *s, const struct vector_sketch_query *q, uint32_t slot,
+                                float upper)
 {
   const struct sketch_weights *w = &q->weights;
   double slack = (double)s->errors[slot] * (double)w->error + (double)s->scales[slot] * (double)w->scale +

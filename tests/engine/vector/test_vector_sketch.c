@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "engine/vector/sketch.h"
+#include "engine/vector/vector_sketch.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/blocks.h"
 
@@ -82,7 +82,7 @@ static float true_score(const float *q, const float *v, size_t dim, double direc
 }
 
 struct catalogue {
-  struct sketch sketch;
+  struct vector_sketch sketch;
   size_t dim, n;
   float *vectors; /* [n][dim] */
   float *tails;
@@ -94,17 +94,17 @@ static void check_query(const struct catalogue *c, const float *q, double tail, 
   float *bounds = block_new(n, sizeof *bounds);
   struct region region = { 0 };
   const struct kernels *kernels;
-  struct sketch_query query;
+  struct vector_sketch_query query;
 
   assert_ok(kernels_get(isa, &kernels));
-  assert_ok(sketch_query_init(c->dim, q, tail, &region, &query));
-  struct sketch_set set = sketch_set_of(&c->sketch, 0, c->n);
-  sketch_bounds(&set, &query, kernels, bounds);
+  assert_ok(vector_sketch_query_init(c->dim, q, tail, &region, &query));
+  struct vector_sketch_set set = vector_sketch_set_of(&c->sketch, 0, c->n);
+  vector_sketch_bounds(&set, &query, kernels, bounds);
   for (size_t i = 0; i < c->n; i++) {
     for (int direction = -1; direction <= 1; direction++) {
       double residual = c->tails ? direction * tail * (double)c->tails[i] : 0;
       float wanted = true_score(q, c->vectors + i * c->dim, c->dim, direction, residual);
-      float lower = sketch_lower_bound(&c->sketch, &query, (uint32_t)i, bounds[i]);
+      float lower = vector_sketch_lower_bound(&c->sketch, &query, (uint32_t)i, bounds[i]);
       if (!(lower <= wanted && wanted <= bounds[i]))
         fail_msg("item %zu of dimension %zu: score %.9g, bounds %.9g and %.9g", i, c->dim, (double)wanted,
                  (double)lower, (double)bounds[i]);
@@ -120,19 +120,19 @@ static struct catalogue catalogue_new(size_t dim, size_t n, bool has_tails)
 
   c.vectors = block_new(n * dim, sizeof *c.vectors);
   c.tails = has_tails ? block_new(n, sizeof *c.tails) : NULL;
-  assert_ok(sketch_init(dim, n, has_tails, &c.sketch));
+  assert_ok(vector_sketch_init(dim, n, has_tails, &c.sketch));
   for (size_t i = 0; i < n; i++) {
     draw_vector((enum draw)dice_below(&dice, N_DRAWS), dim, c.vectors + i * dim);
     if (has_tails)
       c.tails[i] = fabsf(draw_number((enum draw)dice_below(&dice, N_DRAWS), 3));
-    sketch_put(&c.sketch, (uint32_t)i, c.vectors + i * dim, has_tails ? c.tails[i] : 0.0f);
+    vector_sketch_put(&c.sketch, (uint32_t)i, c.vectors + i * dim, has_tails ? c.tails[i] : 0.0f);
   }
   return c;
 }
 
 static void catalogue_free(struct catalogue *c)
 {
-  sketch_fini(&c->sketch);
+  vector_sketch_fini(&c->sketch);
   free(c->vectors);
   free(c->tails);
 }
@@ -193,24 +193,24 @@ static void the_slack_of_ordinary_vectors_is_small(void **state)
   float v[DIM], q[DIM], bounds[ITEMS];
   struct region region = { 0 };
   const struct kernels *kernels;
-  struct sketch_query query;
-  struct sketch sketch;
+  struct vector_sketch_query query;
+  struct vector_sketch sketch;
 
   (void)state;
   assert_ok(kernels_get(isa_detect(), &kernels));
-  assert_ok(sketch_init(DIM, ITEMS, false, &sketch));
+  assert_ok(vector_sketch_init(DIM, ITEMS, false, &sketch));
   dice_fill(&dice, q, DIM, 1.0f);
-  assert_ok(sketch_query_init(DIM, q, 0, &region, &query));
+  assert_ok(vector_sketch_query_init(DIM, q, 0, &region, &query));
   for (uint32_t i = 0; i < ITEMS; i++) {
     dice_fill(&dice, v, DIM, 1.0f);
-    sketch_put(&sketch, i, v, 0);
+    vector_sketch_put(&sketch, i, v, 0);
   }
-  struct sketch_set set = sketch_set_of(&sketch, 0, ITEMS);
-  sketch_bounds(&set, &query, kernels, bounds);
+  struct vector_sketch_set set = vector_sketch_set_of(&sketch, 0, ITEMS);
+  vector_sketch_bounds(&set, &query, kernels, bounds);
   for (size_t i = 0; i < ITEMS; i++)
-    assert_true(((double)bounds[i] - (double)sketch_lower_bound(&sketch, &query, (uint32_t)i, bounds[i])) / 2 <
+    assert_true(((double)bounds[i] - (double)vector_sketch_lower_bound(&sketch, &query, (uint32_t)i, bounds[i])) / 2 <
                 0.006 * norm_of(q, DIM) * norm_of(v, DIM) * 1.3);
-  sketch_fini(&sketch);
+  vector_sketch_fini(&sketch);
   region_fini(&region);
 }
 
@@ -226,7 +226,7 @@ static void a_moved_item_keeps_its_sketch(void **state)
     size_t from = dice_below(&dice, ITEMS), to = dice_below(&dice, ITEMS);
     if (from == to)
       continue;
-    sketch_move(&c.sketch, (uint32_t)from, (uint32_t)to);
+    vector_sketch_move(&c.sketch, (uint32_t)from, (uint32_t)to);
     memcpy(c.vectors + to * DIM, c.vectors + from * DIM, DIM * sizeof(float));
     c.tails[to] = c.tails[from];
   }
@@ -243,25 +243,25 @@ static void check_listed(const struct catalogue *c, size_t n, bool may_arrange)
                        block_new(n + SKETCH_BLOCK_ITEMS, sizeof(float)) };
   uint32_t *slots = block_new(n, sizeof *slots);
   struct region region = { 0 };
-  struct sketch_query query;
-  struct sketch_room room = { 0 };
+  struct vector_sketch_query query;
+  struct vector_sketch_room room = { 0 };
   const struct kernels *kernels;
 
   assert_ok(kernels_get(isa_detect(), &kernels));
   dice_fill(&dice, q, c->dim, 1.0f);
-  assert_ok(sketch_query_init(c->dim, q, 0.5, &region, &query));
+  assert_ok(vector_sketch_query_init(c->dim, q, 0.5, &region, &query));
   for (size_t i = 0; i < n; i++)
     slots[i] = (uint32_t)dice_below(&dice, c->n);
-  struct sketch_set all = sketch_set_of(&c->sketch, 0, c->n);
-  sketch_bounds(&all, &query, kernels, wanted);
-  assert_ok(sketch_room_init(&c->sketch, n, may_arrange, &region, &room));
-  struct sketch_set set = sketch_set_listed(&c->sketch, slots, n, &room);
+  struct vector_sketch_set all = vector_sketch_set_of(&c->sketch, 0, c->n);
+  vector_sketch_bounds(&all, &query, kernels, wanted);
+  assert_ok(vector_sketch_room_init(&c->sketch, n, may_arrange, &region, &room));
+  struct vector_sketch_set set = vector_sketch_set_listed(&c->sketch, slots, n, &room);
   if (may_arrange)
-    sketch_set_arrange(&set, kernels, &room);
-  sketch_bounds(&set, &query, kernels, bounds[0]);
+    vector_sketch_set_arrange(&set, kernels, &room);
+  vector_sketch_bounds(&set, &query, kernels, bounds[0]);
   for (size_t i = 0; i < n; i++)
     assert_memory_equal(&bounds[0][i], &wanted[slots[i]], sizeof(float));
-  sketch_bounds_pair(&set, (const struct sketch_query *const[2]){ &query, &query }, kernels, bounds);
+  vector_sketch_bounds_pair(&set, (const struct vector_sketch_query *const[2]){ &query, &query }, kernels, bounds);
   for (size_t i = 0; i < n; i++) {
     assert_memory_equal(&bounds[0][i], &wanted[slots[i]], sizeof(float));
     assert_memory_equal(&bounds[1][i], &wanted[slots[i]], sizeof(float));
