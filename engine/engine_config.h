@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/attributes.h"
-#include "kernels/kernels.h"
+#include "kernels/isa.h"
 
 struct engine_space {
   const char *name;

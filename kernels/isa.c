@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "kernels/isa.h"
 #include "kernels/variants.h"
 
 static const char *const names[N_ISAS] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What mol_score() needs, whatever its variant: packed weights and the size of its scratch memory. */
-#include "kernels/kernels.h"
+#include "kernels/mol.h"
 
 size_t mol_scratch_floats(const struct mol_shape *shape)
 {

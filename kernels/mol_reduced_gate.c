@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "kernels/kernels.h"
 #include "kernels/matrix.h"
 
 #define SECOND_ORDER (1 + 0x1p-5)

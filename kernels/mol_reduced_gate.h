@@ -45,7 +45,7 @@
 
 #include "kernels/bf16_layer.h"
 #include "kernels/int16_layer.h"
-#include "kernels/kernels.h"
+#include "kernels/mol.h"
 #include "kernels/mol_screen.h"
 
 /* Largest difference between the exponentials, and the SiLU, of mol_bounds() and of mol_score(), as a share of the

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "kernels/kernels.h"
 #include "kernels/matrix.h"
 #include "kernels/mol_reduced_gate.h"
 

@@ -36,7 +36,7 @@
 #ifndef KERNELS_MOL_SCREEN_H
 #define KERNELS_MOL_SCREEN_H
 
-#include "kernels/kernels.h"
+#include "kernels/mol.h"
 
 enum {
   SCREEN_OUTPUTS = 8,   /* outputs whose weights are interleaved */

@@ -14,7 +14,7 @@
 #include "daemon/config/problems.h"
 #include "engine/engine.h"
 #include "ingest/kafka/kafka_properties.h"
-#include "kernels/kernels.h"
+#include "kernels/isa.h"
 
 struct config_list {
   char **items;

@@ -69,7 +69,7 @@
 extern "C" {
 #endif
 
-#include "kernels/kernels.h"
+#include "kernels/mol.h"
 
 /* The largest norm of an item's component: components are normalised and then rounded once. */
 #define MOL_BOUND_NORM_MAX 1.001f

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-#include "kernels/kernels.h"
+#include "kernels/mol.h"
 
 /* The arrays of struct mol_halves, writable. The padding after a slot's last number is not written and stays zero. */
 struct mol_derive_arrays {

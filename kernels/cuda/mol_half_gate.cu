@@ -11,6 +11,7 @@
 
 extern "C" {
 #include "base/mem.h"
+#include "kernels/kernels.h"
 #include "kernels/matrix.h"
 }
 

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#include "kernels/kernels.h"
+#include "kernels/mol.h"
 
 /* In the weights' arrays a layer's outputs are padded to a multiple of this. The padding may have any values. */
 enum { MOL_SCORE_PAD = 16 };

@@ -10,6 +10,7 @@
 #include "kernels/cuda/average_score.h"
 #include "kernels/cuda/mol_derive.h"
 #include "kernels/cuda/mol_score.h"
+#include "kernels/kernels.h"
 #include "tests/gpu/check.h"
 #include "tests/support/dice.h"
 
