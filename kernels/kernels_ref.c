@@ -140,7 +140,7 @@ void variant_ref(struct kernels *table)
   table->pq_slots_per_cell = 1;
   table->pq_gather = pq_gather_ref;
   table->filter_ge = filter_ge_ref;
-  variant_ref_sketch(table);
-  mol_lists_ref(table);
-  select_ref(table);
+  variant_sketch_ref(table);
+  variant_mol_lists_ref(table);
+  variant_select_ref(table);
 }

@@ -117,7 +117,7 @@ static size_t partition_ge_ref(struct scan_entry *entries, size_t n, int32_t thr
   return n_front;
 }
 
-void mol_lists_ref(struct kernels *table)
+void variant_mol_lists_ref(struct kernels *table)
 {
   table->mol_lists = lists_ref;
   table->mol_any = any_ref;

@@ -66,7 +66,7 @@ static size_t list_bits_ref(const uint64_t *words, size_t n_words, uint32_t firs
   return n;
 }
 
-void select_ref(struct kernels *table)
+void variant_select_ref(struct kernels *table)
 {
   table->select_range_i64 = select_range_i64_ref;
   table->select_range_u8 = select_range_u8_ref;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scalar reference of dot_i8(), sketch_bounds(), dot_f64() and dots_f64(), for sketches and vectors. kernels_ref.c
- * has the other kernels. */
+/* The scalar reference of dot_i8(), sketch_bounds(), dot_f64() and dots_f64(), for sketches and vectors. */
 #include <math.h>
 #include <string.h>
 
@@ -100,7 +99,7 @@ static void dots_f64_ref(const double *rows, size_t n_rows, const float *const *
       out[v * n_rows + r] = dot_f64_ref(rows + r * dim, vectors[v], dim);
 }
 
-void variant_ref_sketch(struct kernels *table)
+void variant_sketch_ref(struct kernels *table)
 {
   table->dot_i8 = dot_i8_ref;
   table->dot_i8_pair = dot_i8_pair_ref;

@@ -15,7 +15,6 @@
 
 /* Fill every function: all tables start with the scalar reference. */
 void variant_ref(struct kernels *table);
-void variant_ref_sketch(struct kernels *table); /* the part in sketch_ref.c */
 
 /* Call these only on a machine of this level or a higher one: their files are compiled with its instructions. */
 void variant_avx2(struct kernels *table);
@@ -28,25 +27,30 @@ void variant_amx(struct kernels *table);
  * system has granted them. */
 bool variant_amx_works(void);
 
-/* Overwrite mol_lists(), mol_any(), mol_any_tile(), average_lists() and, if the level has its own, partition_ge(). */
-void mol_lists_ref(struct kernels *table);
-void mol_lists_avx2(struct kernels *table);
-void mol_lists_avx512(struct kernels *table);
-void mol_lists_vnni(struct kernels *table);
+/* Groups of functions: a level calls those that it has of its own.
+ *
+ * dot_i8(), sketch_bounds() and their kind, dot_f64() and dots_f64(). */
+void variant_sketch_ref(struct kernels *table);
 
-/* Overwrite select_range_i64(), select_range_u8() and, except for AVX2, select_set_u8() and list_bits(). */
-void select_ref(struct kernels *table);
-void select_avx2(struct kernels *table);
-void select_avx512(struct kernels *table);
+/* mol_lists(), mol_any(), mol_any_tile(), average_lists() and, if the level has its own, partition_ge(). */
+void variant_mol_lists_ref(struct kernels *table);
+void variant_mol_lists_avx2(struct kernels *table);
+void variant_mol_lists_avx512(struct kernels *table);
+void variant_mol_lists_vnni(struct kernels *table);
 
-/* Overwrite mol_bounds(). */
-void mol_bounds_vnni(struct kernels *table);
+/* select_range_i64(), select_range_u8() and, except for AVX2, select_set_u8() and list_bits(). */
+void variant_select_ref(struct kernels *table);
+void variant_select_avx2(struct kernels *table);
+void variant_select_avx512(struct kernels *table);
 
-/* Overwrite mol_screen() and the functions that go with it. */
-void mol_screen_avx2_fill(struct kernels *table);
-void mol_screen_vnni_fill(struct kernels *table);
+/* mol_bounds(). */
+void variant_mol_bounds_vnni(struct kernels *table);
 
-/* The parts of mol_score()'s scratch, each aligned to 64. */
+/* mol_screen() and the functions that go with it. */
+void variant_mol_screen_avx2(struct kernels *table);
+void variant_mol_screen_vnni(struct kernels *table);
+
+/* The sections of mol_score()'s scratch, each aligned to 64. */
 struct mol_scratch {
   float *query;  /* the query's components, packed: d inputs, P_q outputs */
   float *logits; /* [L][MOL_LANES] */
@@ -57,13 +61,13 @@ struct mol_scratch {
 static inline struct mol_scratch mol_scratch_split(const struct mol_shape *shape, float *scratch)
 {
   size_t n_logits = shape->n_query_components * shape->n_item_components;
-  struct mol_scratch parts;
+  struct mol_scratch s;
 
-  parts.logits = scratch;
-  parts.hidden = parts.logits + n_logits * MOL_LANES;
-  parts.gates = parts.hidden + shape->gate_hidden * MOL_LANES;
-  parts.query = parts.gates + n_logits * MOL_LANES;
-  return parts;
+  s.logits = scratch;
+  s.hidden = s.logits + n_logits * MOL_LANES;
+  s.gates = s.hidden + shape->gate_hidden * MOL_LANES;
+  s.query = s.gates + n_logits * MOL_LANES;
+  return s;
 }
 
 #endif

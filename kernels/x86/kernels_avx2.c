@@ -21,7 +21,7 @@ void variant_avx2(struct kernels *table)
   fill_gelu(table);
   fill_sketch(table);
   fill_sketch_rows(table);
-  mol_lists_avx2(table);
-  select_avx2(table);
-  mol_screen_avx2_fill(table);
+  variant_mol_lists_avx2(table);
+  variant_select_avx2(table);
+  variant_mol_screen_avx2(table);
 }

@@ -22,6 +22,6 @@ void variant_avx512(struct kernels *table)
   fill_gelu(table);
   fill_sketch(table);
   fill_sketch_rows(table);
-  mol_lists_avx512(table);
-  select_avx512(table);
+  variant_mol_lists_avx512(table);
+  variant_select_avx512(table);
 }

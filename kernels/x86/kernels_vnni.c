@@ -225,7 +225,7 @@ void variant_avx512_vnni(struct kernels *table)
   table->dot_i8 = dot_i8_vnni;
   table->dot_i8_pair = dot_i8_pair_vnni;
   table->dot_i8_rows = dot_i8_rows_vnni;
-  mol_lists_vnni(table);
-  mol_bounds_vnni(table);
-  mol_screen_vnni_fill(table);
+  variant_mol_lists_vnni(table);
+  variant_mol_bounds_vnni(table);
+  variant_mol_screen_vnni(table);
 }

@@ -5,7 +5,7 @@
 
 #include "kernels/x86/simd_mol_bounds.h"
 
-void mol_bounds_vnni(struct kernels *table)
+void variant_mol_bounds_vnni(struct kernels *table)
 {
   table->mol_bounds = mol_bounds_int16;
 }

@@ -5,7 +5,7 @@
 
 #include "kernels/x86/simd_lists.h"
 
-void mol_lists_avx2(struct kernels *table)
+void variant_mol_lists_avx2(struct kernels *table)
 {
   fill_lists(table);
 }

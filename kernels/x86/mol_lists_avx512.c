@@ -32,7 +32,7 @@ static size_t partition_ge_avx512(struct scan_entry *entries, size_t n, int32_t 
   return n_front;
 }
 
-void mol_lists_avx512(struct kernels *table)
+void variant_mol_lists_avx512(struct kernels *table)
 {
   fill_lists(table);
   table->partition_ge = partition_ge_avx512;

@@ -33,7 +33,7 @@ static inline ints add_dot_bytes(ints sums, struct item_bytes x, struct row_byte
 
 #include "kernels/x86/simd_lists.h"
 
-void mol_lists_vnni(struct kernels *table)
+void variant_mol_lists_vnni(struct kernels *table)
 {
   fill_lists(table);
 }

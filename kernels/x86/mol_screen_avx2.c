@@ -482,7 +482,7 @@ static void mol_screen_items_avx2(const struct mol_shape *shape, const float *it
   }
 }
 
-void mol_screen_avx2_fill(struct kernels *table)
+void variant_mol_screen_avx2(struct kernels *table)
 {
   table->mol_screen = mol_screen_avx2;
   table->mol_screen_items = mol_screen_items_avx2;

@@ -469,7 +469,7 @@ static void mol_screen_items_vnni(const struct mol_shape *shape, const float *it
   }
 }
 
-void mol_screen_vnni_fill(struct kernels *table)
+void variant_mol_screen_vnni(struct kernels *table)
 {
   table->mol_screen = mol_screen_vnni;
   table->mol_screen_items = mol_screen_items_vnni;

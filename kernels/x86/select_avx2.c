@@ -41,7 +41,7 @@ static void select_range_u8_avx2(const uint8_t *values, size_t n_words, uint8_t 
     words[w] = inside(values, lows, lengths) | inside(values + 32, lows, lengths) << 32;
 }
 
-void select_avx2(struct kernels *table)
+void variant_select_avx2(struct kernels *table)
 {
   table->select_range_i64 = select_range_i64_avx2;
   table->select_range_u8 = select_range_u8_avx2;

@@ -77,7 +77,7 @@ static size_t list_bits_avx512(const uint64_t *words, size_t n_words, uint32_t f
   return n;
 }
 
-void select_avx512(struct kernels *table)
+void variant_select_avx512(struct kernels *table)
 {
   table->select_range_i64 = select_range_i64_avx512;
   table->select_range_u8 = select_range_u8_avx512;
