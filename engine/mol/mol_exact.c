@@ -236,8 +236,8 @@ static err_t seed_claimed(const struct mol_columns *c, struct search_batch *batc
   for (size_t q = 0; q < batch->n; q++)
     floors[q] = -INFINITY;
   while (share_claim(batch, JOB_SEED, batch->n, n_each, &steps)) {
-    struct search_batch part = search_batch_slice(batch, steps.first, steps.end - steps.first);
-    TRY(mol_exact_seed(c, &part, floors + steps.first));
+    struct search_batch slice = search_batch_slice(batch, steps.first, steps.end - steps.first);
+    TRY(mol_exact_seed(c, &slice, floors + steps.first));
     for (size_t q = steps.first; q < steps.end; q++)
       batch->results[q].floor = floors[q];
   }
@@ -246,11 +246,11 @@ static err_t seed_claimed(const struct mol_columns *c, struct search_batch *batc
 
 static err_t scan_alone(const struct mol_columns *c, struct search_batch *batch, size_t q, const float *floors)
 {
-  struct search_batch part = search_batch_slice(batch, q, 1);
+  struct search_batch slice = search_batch_slice(batch, q, 1);
   struct region_mark mark = region_mark(batch->scratch);
 
   float floor = fmaxf(floors[q], batch->results[q].floor); /* a floor that another member found is in the result */
-  TRY(mol_exact_scan(c, &part, &floor));
+  TRY(mol_exact_scan(c, &slice, &floor));
   region_rewind(batch->scratch, mark);
   return ERR_OK;
 }

@@ -7,7 +7,8 @@
 
 enum { WORD_BYTES = 4 };
 
-static size_t n_parts(const struct mol_rows *r)
+/* Rows are stored in strips of MOL_LANES words. */
+static size_t n_strips(const struct mol_rows *r)
 {
   return (r->n_words + MOL_LANES - 1) / MOL_LANES;
 }
@@ -16,30 +17,30 @@ err_t mol_rows_init(const struct mol_columns *c, const struct kernels *kernels, 
                     struct mol_rows *out)
 {
   *out = (struct mol_rows){ .kernels = kernels, .n_words = mol_item_layout(c->model).sketch / WORD_BYTES };
-  TRY(region_aligned(region, n_parts(out) * MOL_ROWS_SLOTS * MOL_LANES, sizeof *out->rows, &out->rows));
-  return region_aligned(region, n_parts(out) * MOL_LANES * MOL_LANES, sizeof *out->tile, &out->tile);
+  TRY(region_aligned(region, n_strips(out) * MOL_ROWS_SLOTS * MOL_LANES, sizeof *out->rows, &out->rows));
+  return region_aligned(region, n_strips(out) * MOL_LANES * MOL_LANES, sizeof *out->tile, &out->tile);
 }
 
-/* The words of part p of a row: up to MOL_LANES. */
-static size_t n_words_of(const struct mol_rows *r, size_t p)
+/* The words of a strip of a row: up to MOL_LANES. */
+static size_t n_words_of(const struct mol_rows *r, size_t strip)
 {
-  return size_min(r->n_words - p * MOL_LANES, MOL_LANES);
+  return size_min(r->n_words - strip * MOL_LANES, MOL_LANES);
 }
 
-static float *row_at(const struct mol_rows *r, size_t p, size_t slot)
+static float *row_at(const struct mol_rows *r, size_t strip, size_t slot)
 {
-  return r->rows + (p * MOL_ROWS_SLOTS + slot) * MOL_LANES;
+  return r->rows + (strip * MOL_ROWS_SLOTS + slot) * MOL_LANES;
 }
 
 static void load_block(struct mol_rows *r, const uint8_t *block, size_t slot)
 {
   const float *words[MOL_LANES];
 
-  for (size_t p = 0; p < n_parts(r); p++) {
-    size_t n = n_words_of(r, p);
+  for (size_t strip = 0; strip < n_strips(r); strip++) {
+    size_t n = n_words_of(r, strip);
     for (size_t i = 0; i < n; i++, block += SKETCH_BLOCK_ITEMS * WORD_BYTES)
       words[i] = (const float *)(const void *)block;
-    r->kernels->transpose(words, n, SKETCH_BLOCK_ITEMS, row_at(r, p, slot));
+    r->kernels->transpose(words, n, SKETCH_BLOCK_ITEMS, row_at(r, strip, slot));
   }
 }
 
@@ -55,10 +56,10 @@ const uint8_t *mol_rows_tile(struct mol_rows *r, const uint16_t *at, size_t n)
 {
   const float *rows[MOL_LANES] = { 0 };
 
-  for (size_t p = 0; p < n_parts(r); p++) {
+  for (size_t strip = 0; strip < n_strips(r); strip++) {
     for (size_t i = 0; i < n; i++)
-      rows[i] = row_at(r, p, at[i]);
-    r->kernels->transpose(rows, n, n_words_of(r, p), r->tile + p * MOL_LANES * MOL_LANES);
+      rows[i] = row_at(r, strip, at[i]);
+    r->kernels->transpose(rows, n, n_words_of(r, strip), r->tile + strip * MOL_LANES * MOL_LANES);
   }
   return (const uint8_t *)r->tile;
 }

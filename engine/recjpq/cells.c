@@ -4,8 +4,6 @@
 
 #include "base/mem.h"
 
-enum { ENTRIES_MAX = (1 << 27) - 1 }; /* entries of a cell */
-
 static size_t n_cells(const struct cells *c, const struct cell_pair *p)
 {
   return p->n_splits == 2 ? c->n_subitems * c->n_subitems : c->n_subitems;
@@ -40,8 +38,8 @@ err_t cells_init(size_t n_splits, size_t n_subitems, size_t capacity, bool is_on
   TRY(mem_array(n_splits * n_subitems, sizeof *out->lengths, &out->lengths));
   if (!is_on)
     return ERR_OK;
-  if (capacity > ENTRIES_MAX)
-    FAIL(ERR_CONFIG, "catalogue.max_items is %zu; at most %d items fit in a recjpq space", capacity, ENTRIES_MAX);
+  if (capacity > CELL_ITEMS_MAX)
+    FAIL(ERR_CONFIG, "catalogue.max_items is %zu; at most %d items fit in a recjpq space", capacity, CELL_ITEMS_MAX);
   TRY(mem_array((n_splits + 1) / 2, sizeof *out->pairs, &out->pairs));
   out->n_pairs = out->n_built = (n_splits + 1) / 2;
   TRY(mem_reserve(capacity, out->n_pairs * sizeof *out->places, &out->places));
@@ -80,23 +78,6 @@ void cells_trim(struct cells *c, size_t from, size_t to)
     mem_give_back(p->slots, 0, (size_t)p->pool.n_used * CELL_UNIT, sizeof *p->slots);
     cell_pool_clear(&p->pool);
   }
-}
-
-static size_t entry_bytes(const struct cell_pair *p)
-{
-  return p->n_others + sizeof *p->slots;
-}
-
-size_t cells_bytes(const struct cells *c)
-{
-  size_t bytes = c->n_splits * c->n_subitems * sizeof *c->lengths;
-
-  for (size_t i = 0; i < c->n_pairs; i++) {
-    const struct cell_pair *p = &c->pairs[i];
-    bytes += n_cells(c, p) * sizeof *p->cells;
-    bytes += p->pool.n_used * (CELL_UNIT * entry_bytes(p) + 1 + 2 * sizeof *p->pool.links);
-  }
-  return bytes;
 }
 
 /* A growing cell uses between half and all of its pool block, three quarters on average, and some blocks are free.

@@ -21,9 +21,12 @@
 #include "engine/recjpq/cell_pool.h"
 #include "kernels/kernels.h"
 
+enum { CELL_ITEMS_BITS = 27, CELL_ITEMS_MAX = (1 << CELL_ITEMS_BITS) - 1 };
+
 struct cell {
-  uint32_t start;             /* first unit of its pool block, if n > 0 */
-  uint32_t n : 27, class : 5; /* number of items; size class of the pool block */
+  uint32_t start; /* first unit of its pool block, if n > 0 */
+  uint32_t n : CELL_ITEMS_BITS;
+  uint32_t class : 32 - CELL_ITEMS_BITS; /* size class of the pool block */
 };
 
 struct cell_pair {
@@ -42,10 +45,11 @@ struct cells {
   size_t capacity;   /* slots */
   size_t n_pairs;    /* 0: there are no cells, only `lengths` */
   struct cell_pair *pairs;
-  size_t n_built;       /* pairs whose cells hold all items; those of the others hold none, but for */
-  size_t n_built_codes; /* cells of the next pair whose first code is below this */
-  uint32_t *places;     /* [capacity][n_pairs]: the position of a slot in its cell */
-  uint32_t *lengths;    /* [M][B]: number of items that have a sub-item */
+  /* Built so far: all cells of the first n_built pairs, and of the pair after them those whose first code is below
+   * n_built_codes. The other cells hold no items. */
+  size_t n_built, n_built_codes;
+  uint32_t *places;  /* [capacity][n_pairs]: the position of a slot in its cell */
+  uint32_t *lengths; /* [M][B]: number of items that have a sub-item */
 };
 
 /* Reserve memory for `capacity` slots. is_on: false for columns without cells. Returns ERR_CONFIG or ERR_MEMORY; `*out`
@@ -55,9 +59,6 @@ void cells_fini(struct cells *c);
 
 /* An estimate for users: the bytes of an item when cells hold a few dozen items, slack included. */
 size_t cells_bytes_per_slot(size_t n_splits);
-
-/* The bytes in use now, slack and free pool blocks included. For tests and benchmarks. */
-size_t cells_bytes(const struct cells *c);
 
 /* Insert a slot into its cells, and remove it with the codes that it was inserted with. codes [M], each < B.
  * cells_insert() returns ERR_MEMORY when the pool is full; the cells must not be used after that. */

@@ -18,7 +18,6 @@ enum {
   THREADS_FROM = 100000, /* for fewer items threads do not pay */
   NOTE_CELLS = 256,      /* cells that are written, and */
   NOTE_SLOTS = 1 << 16,  /* slots that are looked at between two notes of progress */
-  CELL_ITEMS_MAX = (1 << 27) - 1
 };
 
 void cells_defer(struct cells *c)

@@ -308,6 +308,20 @@ static void cells_can_be_copied_in_steps_under_churn(void **state)
   assert_true(n_copies > 0 && n_ends > 0);
 }
 
+/* The bytes in use, slack and free pool blocks included. */
+static size_t cells_bytes(const struct cells *c)
+{
+  size_t bytes = c->n_splits * c->n_subitems * sizeof *c->lengths;
+
+  for (size_t i = 0; i < c->n_pairs; i++) {
+    const struct cell_pair *p = &c->pairs[i];
+    size_t n_cells = p->n_splits == 2 ? c->n_subitems * c->n_subitems : c->n_subitems;
+    bytes += n_cells * sizeof *p->cells;
+    bytes += p->pool.n_used * (CELL_UNIT * (p->n_others + sizeof *p->slots) + 1 + 2 * sizeof *p->pool.links);
+  }
+  return bytes;
+}
+
 /* Put all slots into one cell, then spread them, then put them into one again. Pool blocks of every size are used and
  * freed. */
 static void room_is_used_again_when_the_distribution_changes(void **state)
