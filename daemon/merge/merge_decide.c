@@ -74,29 +74,35 @@ __attribute__((format(printf, 5, 6))) static err_t make_error(const struct layou
   return ERR_OK;
 }
 
-/* List the missing shards: "1, 3". */
+/* List the missing shards: "1, 2 and 5". */
 static void list_missing(const struct layout *layout, char *text, size_t size)
 {
   uint32_t of = layout->parts[0].head.of;
-  size_t at = 0, n = 0, n_named = 0;
+  size_t at = 0, n = 0, n_missing = of - layout->n, n_named = 0;
 
-  for (uint32_t shard = 0; shard < of && n + 16 < size; shard++) {
-    if (at < layout->n && layout->parts[at].head.shard == shard)
+  for (uint32_t shard = 0; shard < of && n_named < NAMED_SHARDS_MAX; shard++) {
+    if (at < layout->n && layout->parts[at].head.shard == shard) {
       at++;
-    else if (n_named++ < NAMED_SHARDS_MAX)
-      n += (size_t)snprintf(text + n, size - n, "%s%" PRIu32, n ? ", " : "", shard);
+      continue;
+    }
+    const char *before = n_named == 0 ? "" : n_named + 1 == n_missing ? " and " : ", ";
+    n += (size_t)snprintf(text + n, size - n, "%s%" PRIu32, before, shard);
+    n_named++;
   }
-  if (n_named > NAMED_SHARDS_MAX)
-    snprintf(text + n, size - n, ", ...");
+  if (n_missing > n_named)
+    snprintf(text + n, size - n, " and %zu more", n_missing - n_named);
 }
 
+/* The shards are numbered from 0 on: "shard 1 of 2" alone would read as one of two shards. */
 static err_t fail_missing(const struct layout *layout, struct region *r, struct answer *out)
 {
   char missing[128] = "";
+  uint32_t of = layout->parts[0].head.of;
+  bool is_one = layout->n + 1 == of;
 
   list_missing(layout, missing, sizeof missing);
-  return make_error(layout, ANSWER_PARTIAL, r, out, "shards %s of %" PRIu32 " have not answered in time", missing,
-                    layout->parts[0].head.of);
+  return make_error(layout, ANSWER_PARTIAL, r, out, "%s %s %s not answered in time (the shards are 0 to %" PRIu32 ")",
+                    is_one ? "shard" : "shards", missing, is_one ? "has" : "have", of - 1);
 }
 
 static err_t fail_models(const struct layout *layout, const struct merge_part *other, struct region *r,

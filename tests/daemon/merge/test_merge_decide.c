@@ -94,7 +94,15 @@ static void missing_shards_are_named(void **state)
   add(2, 4, "m", false);
   add(0, 4, "m", false);
   decide();
-  assert_error(ANSWER_PARTIAL, "shards 1, 3 of 4 have not answered in time");
+  assert_error(ANSWER_PARTIAL, "shards 1 and 3 have not answered in time (the shards are 0 to 3)");
+}
+
+static void one_missing_shard_is_no_count_of_shards(void **state)
+{
+  (void)state;
+  add(0, 2, "m", false);
+  decide();
+  assert_error(ANSWER_PARTIAL, "shard 1 has not answered in time (the shards are 0 to 1)");
 }
 
 static void many_missing_shards_are_not_all_named(void **state)
@@ -102,8 +110,8 @@ static void many_missing_shards_are_not_all_named(void **state)
   (void)state;
   add(0, 1000, "m", false);
   decide();
-  assert_error(ANSWER_PARTIAL, "shards 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, ... of 1000 have not "
-                               "answered in time");
+  assert_error(ANSWER_PARTIAL, "shards 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 and 983 more have not "
+                               "answered in time (the shards are 0 to 999)");
 }
 
 static void a_query_may_allow_missing_and_failed_shards(void **state)
@@ -191,6 +199,7 @@ int main(void)
     cmocka_unit_test_setup(all_parts_in_any_order_are_joined, begin),
     cmocka_unit_test_setup(the_first_shards_error_is_the_answers, begin),
     cmocka_unit_test_setup(missing_shards_are_named, begin),
+    cmocka_unit_test_setup(one_missing_shard_is_no_count_of_shards, begin),
     cmocka_unit_test_setup(many_missing_shards_are_not_all_named, begin),
     cmocka_unit_test_setup(a_query_may_allow_missing_and_failed_shards, begin),
     cmocka_unit_test_setup(an_error_of_all_shards_is_one_even_if_some_may_be_missing, begin),
