@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of changes: their memory after they were emptied. */
+/* Batches of changes: their memory after they were emptied, and the parts that they keep, count or leave out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,10 @@
 #include <cmocka.h>
 
 #include "daemon/catalogue/item_batch.h"
+#include "ingest/wire/wire.h"
 #include "tests/support/assert_ok.h"
+#include "tests/support/model_file.h"
+#include "tests/support/temp_dir.h"
 
 enum { ROOM = 100 };
 
@@ -29,9 +32,69 @@ static void an_emptied_batch_can_be_filled_again(void **state)
   }
 }
 
+static void open_engine(const char *directory, struct engine **out)
+{
+  static const float centroids[2 * 8] = { 0 };
+  char path[4096];
+
+  snprintf(path, sizeof path, "%s/pq.safetensors", directory);
+  model_file_write_recjpq(path, centroids, 2, 8, 1);
+  struct engine_space space = { .name = "pq", .model_path = path };
+  struct engine_config config = { &space, 1, 100, 100, 4, isa_detect(), ENGINE_CPU, 1, { 0 }, { 0 } };
+  assert_ok(engine_open(&config, out));
+}
+
+static err_code_t add(struct item_batch *b, const struct item_batch_rules *rules, const char *value)
+{
+  static const struct item_format format = { 0 };
+  const struct topic_record record = {
+    .has_key = true,
+    .key = span_of_str("a"),
+    .has_value = true,
+    .value = span_of_str(value),
+    .content_type = span_of_str(wire_content_type(WIRE_JSON)),
+  };
+
+  return item_batch_add(b, &format, rules, &record);
+}
+
+/* A daemon that starts with an empty store reads parts of generations that were retired long ago. */
+static void parts_of_a_retired_generation_are_dropped_but_not_unknown(void **state)
+{
+  static const enum unknown_policy policies[] = { UNKNOWN_KEEP, UNKNOWN_SKIP, UNKNOWN_REFUSE };
+  const struct model_change retire = { .kind = MODEL_RETIRE, .space = span_of_str("old"), .generation = 1 };
+  struct model_state models = { 0 };
+  struct temp_dir dir;
+  struct engine *engine = NULL;
+
+  (void)state;
+  temp_dir_init(&dir);
+  open_engine(dir.path, &engine);
+  assert_ok(model_state_apply(&models, &retire));
+  for (size_t i = 0; i < 3; i++) {
+    struct item_batch batch;
+    struct item_batch_rules rules = { engine, policies[i], &models };
+    assert_ok(item_batch_init(ROOM, &batch));
+    assert_ok(add(&batch, &rules, "{\"parts\":{\"old\":{\"codes\":[1,2]},\"pq\":{\"codes\":[1,2]}}}"));
+    assert_int_equal(batch.n, 1);
+    assert_int_equal(batch.changes[0].n_parts, 1);
+    assert_int_equal(batch.unknown_spaces.n, 0);
+    err_code_t err = add(&batch, &rules, "{\"parts\":{\"no\":{\"codes\":[1,2]}}}");
+    assert_int_equal(err, policies[i] == UNKNOWN_REFUSE ? ERR_SPACE : ERR_OK);
+    assert_int_equal(batch.unknown_spaces.n, policies[i] == UNKNOWN_REFUSE ? 0 : 1);
+    item_batch_fini(&batch);
+  }
+  model_state_fini(&models);
+  engine_close(&engine);
+  temp_dir_fini(&dir);
+}
+
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(an_emptied_batch_can_be_filled_again) };
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(an_emptied_batch_can_be_filled_again),
+    cmocka_unit_test(parts_of_a_retired_generation_are_dropped_but_not_unknown),
+  };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
