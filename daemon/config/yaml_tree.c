@@ -41,7 +41,7 @@ static err_t open_file(const char *path, bool may_wait, FILE **out)
   else
     *out = fopen(path, "re");
   if (!*out)
-    FAIL(ERR_CONFIG, "%s cannot be opened: %s", path, strerror(errno));
+    FAIL(ERR_CONFIG, "%s cannot be opened: %s: give the configuration's path as --config FILE", path, strerror(errno));
   return ERR_OK;
 }
 
