@@ -97,7 +97,9 @@ static err_t check_query(const struct engine *e, const struct arena *a, const st
   TRY(find_or_fail(a, query, &in, number));
   const struct space *s = in->space;
   TRY(parse_method(s, query->method, method));
-  if (query->k < 1 || query->k > e->max_k)
+  if (query->k == 0)
+    FAIL(ERR_QUERY, "query: k is missing, or 0; it must be from 1 to %zu (query.max_k)", e->max_k);
+  if (query->k > e->max_k)
     FAIL(ERR_QUERY, "query: k is %u; it must be from 1 to %zu (query.max_k)", query->k, e->max_k);
   return query->like.n ? like_check(query, s, &e->backends) : s->similarity->check_query(s->model, query);
 }

@@ -3,6 +3,9 @@
  * depth of the walk, not the text. */
 #include "ingest/wire/json_message.h"
 
+#include <stdio.h>
+
+#include "base/edit_distance.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "ingest/json/json_parse.h"
@@ -80,6 +83,22 @@ static err_t read_field(struct json_reader *rd, const struct json_place *at, con
   return ERR_OK;
 }
 
+/* Every message has a field. */
+static const char *find_nearest(const ProtobufCMessageDescriptor *type, const char *name)
+{
+  const char *nearest = "";
+  size_t least = SIZE_MAX;
+
+  for (unsigned i = 0; i < type->n_fields; i++) {
+    size_t distance = edit_distance_by_letter(type->fields[i].name, name);
+    if (distance < least) {
+      least = distance;
+      nearest = type->fields[i].name;
+    }
+  }
+  return nearest;
+}
+
 /* Read one member of an object.
  *
  * at  the place of the message; NULL for the outermost one
@@ -91,8 +110,8 @@ static err_t read_member(struct json_reader *rd, const struct json_place *at, co
   struct json_place child = { .up = at, .kind = JSON_PLACE_FIELD, .name = name };
 
   if (!field)
-    FAIL(rd->field_error, "%s%sunknown field %s", at ? json_scalar_path(rd, at) : "", at ? ": " : "",
-         log_quote(span_of_str(name)));
+    FAIL(rd->field_error, "%s%sunknown field %s; the nearest is \"%s\"", at ? json_scalar_path(rd, at) : "",
+         at ? ": " : "", log_quote(span_of_str(name)), find_nearest(message->descriptor, name));
   if (json_is_null(json))
     return ERR_OK;
   return read_field(rd, &child, field, json, message);

@@ -93,11 +93,12 @@ static void both_spellings_of_a_name_are_read(void **state)
 
   assert_true(q->user_id == 7 && q->deadline_unix_ms == 8 && q->query_gate->n_values == 1);
   assert_string_equal(q->reply_topic, "t");
-  assert_bad_query("{\"UserId\":7}", "unknown field \"UserId\"");
-  assert_bad_query("{\"userid\":7}", "unknown field \"userid\"");
-  assert_bad_query("{\"user_idx\":7}", "unknown field \"user_idx\"");
-  assert_bad_query("{\"user_\":7}", "unknown field \"user_\"");
-  assert_bad_query("{\"\":7}", "unknown field \"\"");
+  assert_bad_query("{\"UserId\":7}", "unknown field \"UserId\"; the nearest is \"user_id\"");
+  assert_bad_query("{\"userid\":7}", "unknown field \"userid\"; the nearest is \"user_id\"");
+  assert_bad_query("{\"user_idx\":7}", "unknown field \"user_idx\"; the nearest is \"user_id\"");
+  assert_bad_query("{\"user_\":7}", "unknown field \"user_\"; the nearest is \"user_id\"");
+  assert_bad_query("{\"top_k\":7}", "unknown field \"top_k\"; the nearest is \"k\"");
+  assert_bad_query("{\"\":7}", "unknown field \"\"; the nearest is \"k\"");
 }
 
 static void null_is_absent(void **state)
@@ -191,7 +192,7 @@ static void other_values_are_checked(void **state)
   assert_bad_query("{\"vector\":{\"data\":[1,256]}}", "vector.data[1]: 256 is not between 0 and 255");
   assert_bad_query("{\"vector\":{\"data\":1}}",
                    "vector.data: expected a list of 0..255 or Base64 text, not an integer");
-  assert_bad_query("{\"vector\":{\"dat\":[]}}", "vector: unknown field \"dat\"");
+  assert_bad_query("{\"vector\":{\"dat\":[]}}", "vector: unknown field \"dat\"; the nearest is \"data\"");
   assert_bad_query("{\"exclude\":\"gimp\"}", "exclude: expected a list, not text");
   assert_bad_query("{\"exclude\":[7]}", "exclude[0]: expected text or {\"base64\": ...}, not an integer");
   assert_bad_query("{\"exclude\":[\"a\",{\"base64\":\"*\"}]}", "exclude[1]: not Base64");
@@ -201,7 +202,7 @@ static void other_values_are_checked(void **state)
   assert_bad_query("{\"at_least\":{}}", "at_least: expected a list, not an object");
   assert_bad_query("{\"at_least\":[[]]}", "at_least[0]: expected an object, not a list");
   assert_bad_query("{\"at_least\":[null]}", "at_least[0]: expected an object, not null");
-  assert_bad_query("{\"a\\nb\":1}", "unknown field \"a\\x0ab\"");
+  assert_bad_query("{\"a\\nb\":1}", "unknown field \"a\\x0ab\"; the nearest is \"id\"");
   assert_refused(&sluice__v1__item__descriptor, "{\"parts\":[]}", ERR_QUERY, "parts: expected an object, not a list");
   assert_refused(&sluice__v1__item__descriptor, "{\"parts\":{\"a\":null}}", ERR_QUERY,
                  "parts[\"a\"]: expected an object, not null");
@@ -264,7 +265,7 @@ static void large_numbers_are_refused_by_the_name_of_their_field(void **state)
     { "\"vector\":{\"type\":1e999}", "vector.type: expected one of F32, F16, BF16" },
     { "\"vector\":{\"data\":[9223372036854775808]}",
       "vector.data[0]: expected an integer, not a number beyond 64 bits" },
-    { "\"nonsense\":[{\"a\":1e999}]", "unknown field \"nonsense\"" },
+    { "\"nonsense\":[{\"a\":1e999}]", "unknown field \"nonsense\"; the nearest is \"space\"" },
   };
   char text[256];
   ProtobufCMessage *message;
@@ -339,7 +340,7 @@ static void after_a_wrong_field_the_others_are_read_and_the_first_is_named(void 
   assert_int_equal(read_as("{\"nonsense\":1,\"id\":\"q\",\"k\":-1,\"space\":\"s\",\"reply_topic\":\"t\"}",
                            &sluice__v1__query__descriptor, &message),
                    ERR_QUERY);
-  assert_string_equal(err_message(), "unknown field \"nonsense\"");
+  assert_string_equal(err_message(), "unknown field \"nonsense\"; the nearest is \"space\"");
   Sluice__V1__Query *q = (Sluice__V1__Query *)message;
   assert_string_equal(q->id, "q");
   assert_string_equal(q->space, "s");

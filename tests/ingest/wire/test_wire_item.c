@@ -158,8 +158,8 @@ static void wrong_items_are_refused_by_name(void **state)
                        "parts[\"books\"].vector: number 0 is not finite");
   assert_bad_json_item("{\"parts\":{\"books\":{\"vector\":{\"values\":[1],\"data\":\"AACAPw==\"}}}}",
                        "parts[\"books\"].vector has both data and values");
-  assert_bad_json_item("{\"parts\":{\"books\":{\"vectr\":[1]}}}", "parts[\"books\"]: unknown field \"vectr\"");
-  assert_bad_json_item("{\"part\":{}}", "unknown field \"part\"");
+  assert_bad_json_item("{\"parts\":{\"books\":{\"vectr\":[1]}}}", "parts[\"books\"]: unknown field \"vectr\"; the nearest is \"vector\"");
+  assert_bad_json_item("{\"part\":{}}", "unknown field \"part\"; the nearest is \"parts\"");
   assert_bad_json_item("{\"parts\":{\"books\":{\"vector\":[1,1e39]}}}",
                        "parts[\"books\"].vector[1]: 1e+39 does not fit in 32 bits");
   assert_bad_json_item("{\"parts\":{\"books\":{\"codes\":[1,300]}}}",

@@ -102,7 +102,7 @@ static void wrong_json_queries_are_refused_by_name_and_identified(void **state)
     { "\"vector\":[1,\"x\"]", "vector[1]: expected a number, not text" },
     { "\"components\":{\"type\":1,\"data\":\"AH4=\"}", "components: number 0 is not finite" },
     { "\"query_gate\":{\"values\":[1],\"data\":\"AAAAAA==\"}", "query_gate has both data and values" },
-    { "\"colour\":{}", "unknown field \"colour\"" },
+    { "\"colour\":{}", "unknown field \"colour\"; the nearest is \"filter\"" },
     { "\"exclude\":[\"a\",\"\"]", "exclude[1]: a key has 1 to 256 bytes, not 0" },
     { "\"explain\":[\"\"]", "explain[0]: a key has 1 to 256 bytes, not 0" },
     { "\"at_least\":[{\"partition\":-1}]", "at_least[0].partition: -1 is negative" },
