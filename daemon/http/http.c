@@ -353,7 +353,8 @@ static err_t fail_listen(const char *listen, int reason)
 {
   err_code_t err = reason == EACCES || reason == EPERM ? ERR_CONFIG : ERR_SYSTEM;
 
-  FAIL(err, "http.listen: cannot listen on %s: %s", listen, strerror(reason));
+  FAIL(err, "http.listen: cannot listen on %s: %s%s", listen, strerror(reason),
+       reason == EADDRINUSE ? ": choose another port, or see what has this one: ss -ltnp" : "");
 }
 
 static err_t start_server(struct http *h, const char *listen)

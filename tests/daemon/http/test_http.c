@@ -308,6 +308,7 @@ static void a_port_in_use_is_an_error(void **state)
   (void)state;
   snprintf(listen, sizeof listen, "127.0.0.1:%d", port);
   assert_int_equal(http_open(listen, &no_hosts, &status, &second), ERR_SYSTEM); /* a restart may help */
+  assert_non_null(strstr(err_message(), "choose another port, or see what has this one: ss -ltnp"));
   assert_non_null(strstr(err_message(), "Address already in use"));
 }
 
