@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "daemon/config/config_kafka.h"
+#include "daemon/config/config_settings.h"
 #include "daemon/engine_setup.h"
 
 struct check {
@@ -89,6 +90,34 @@ err_t check_clients(const struct config *config, struct problems *problems)
   return ERR_OK;
 }
 
+/* Return the line of the first setting of a section in the file; 0: it has none. */
+static int first_line(const struct config *c, const char *section)
+{
+  size_t n = strlen(section);
+  int line = 0;
+
+  for (size_t i = 0; i < n_settings; i++) {
+    const char *path = settings[i].path;
+    bool is_below = strncmp(path, section, n) == 0 && (path[n] == '.' || path[n] == '\0');
+    if (is_below && c->lines[i] && (!line || c->lines[i] < line))
+      line = c->lines[i];
+  }
+  return line;
+}
+
+/* Say which sections of a merge's configuration do nothing: they may have been meant for a shard. */
+static void print_unused(const struct config *c)
+{
+  static const char *const unused[] = { "catalogue",  "seen",   "models", "store",  "spaces",
+                                        "attributes", "engine", "canary", "kernels" };
+
+  for (size_t i = 0; i < sizeof unused / sizeof unused[0]; i++) {
+    int line = first_line(c, unused[i]);
+    if (line)
+      fprintf(stderr, "sluiced: %s:%d: note: %s has no effect with role: merge\n", c->path, line, unused[i]);
+  }
+}
+
 err_t check_file(const char *path, struct problems *problems)
 {
   AUTO(config_close) struct config *config = NULL;
@@ -98,8 +127,10 @@ err_t check_file(const char *path, struct problems *problems)
     return problems_add(problems);
   TRY(err);
   struct check c = { config, problems };
-  if (config->role == CONFIG_ROLE_MERGE) /* it has neither store nor engine */
+  if (config->role == CONFIG_ROLE_MERGE) { /* it has neither store nor engine */
+    print_unused(config);
     return check_clients(config, problems);
+  }
   TRY(check_store(&c));
   TRY(check_clients(config, problems));
   return check_engine(&c);

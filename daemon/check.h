@@ -9,7 +9,8 @@
 /* Read a configuration and check what it names: models, backend, instruction set, memory, the store's directory. Opens
  * nothing for writing, reserves no arena, and connects to no broker.
  *
- * problems  all problems found are added, with file and line
+ * problems  all problems found are added, with file and line. What does nothing in a merge's configuration is no
+ *           problem: it is printed to standard error
  *
  * Returns ERR_OK even if problems were found; ERR_MEMORY when memory did not suffice for the check.
  */

@@ -15,7 +15,7 @@
 #include "ingest/kafka/topics.h"
 #include "ingest/wire/wire.h"
 
-enum { TIMEOUT_MS_DEFAULT = 10000, TIMEOUT_MS_MAX = 3600000, POLL_MS = 20, ANSWERS_AT_ONCE = 256 };
+enum { TIMEOUT_MS_DEFAULT = 10000, TIMEOUT_MS_MAX = 3600000, POLL_MS = 20, ANSWERS_AT_ONCE = 256, HTTP_OK = 200 };
 
 err_t ctl_ask_init(const struct ctl_options *options, struct ctl_ask *out)
 {
@@ -112,6 +112,7 @@ static err_t ask_all(struct ctl_ask *a)
 {
   a->moved_ns = clock_now_ns();
   ctl_progress_begin(&a->progress, "asking", a->queries.n);
+  a->progress.unit = "queries";
   for (size_t i = 0; i < a->queries.n; i++) {
     TRY(send_query(a, i));
     if (i % ANSWERS_AT_ONCE == ANSWERS_AT_ONCE - 1)
@@ -148,14 +149,37 @@ static bool print_answer(const struct ctl_ask *a, const struct ctl_query *query)
   return !error;
 }
 
+/* Say where the queries went, and whether the daemon is there. */
+static void explain_silence(const struct ctl_ask *a)
+{
+  const struct config *c = a->ctx->config;
+  struct span body;
+  long code;
+
+  ctl_say("queries were written to topic %s, and answers are read from topic %s", c->query.topic,
+          c->query.answer_topic);
+  if (http_get_page(a->ctx->http, "/readyz", CTL_HTTP_TIMEOUT_MS, &code, &body) != ERR_OK)
+    ctl_say("%s", err_message());
+  else if (code != HTTP_OK)
+    ctl_say("the daemon at %s is not ready: %.*s", http_get_base(a->ctx->http),
+            (int)strcspn((const char *)body.p, "\n"), (const char *)body.p);
+  else
+    ctl_say("the daemon at %s is ready: does it have the same topics?", http_get_base(a->ctx->http));
+}
+
 static err_t print_answers(const struct ctl_ask *a)
 {
   uint64_t n_bad = a->n_unusable;
+  bool is_silent = false;
 
   for (size_t i = 0; i < a->queries.n; i++) {
-    n_bad += !print_answer(a, &a->queries.items[i]);
+    const struct ctl_query *query = &a->queries.items[i];
+    n_bad += !print_answer(a, query);
+    is_silent |= !query->answer && !query->failure;
     fflush(stdout); /* keep the order with lines on standard error */
   }
+  if (is_silent)
+    explain_silence(a);
   if (n_bad)
     FAIL(ERR_QUERY, "%s of %s queries failed", ctl_format_count(n_bad).s,
          ctl_format_count(a->queries.n + a->n_unusable).s);

@@ -40,6 +40,15 @@ void ctl_context_close(struct ctl_context **ctx)
   mem_free(ctx);
 }
 
+err_t ctl_context_verify_catalogue(const struct config *config)
+{
+  if (config->role == CONFIG_ROLE_MERGE)
+    FAIL(ERR_CONFIG,
+         "%s is the configuration of a merge, which has no catalogue: give that of a shard as --config FILE",
+         config->path);
+  return ERR_OK;
+}
+
 err_t ctl_context_status(struct ctl_context *ctx, json_t **out)
 {
   struct span body;

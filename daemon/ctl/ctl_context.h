@@ -28,6 +28,10 @@ void ctl_context_close(struct ctl_context **ctx);
  * ctl_context_layers() must not be called then. */
 err_t ctl_context_open_for_http(const struct ctl_options *options, struct ctl_context **out);
 
+/* Verify that a configuration is that of a daemon with a catalogue: a merge has none, and its configuration need not
+ * name the catalogue's topics. Returns ERR_CONFIG with the remedy. */
+err_t ctl_context_verify_catalogue(const struct config *config);
+
 /* Make the properties for a client of the same cluster as one of the daemon's clients. If the embedded broker is
  * enabled, the daemon is asked for its address.
  *

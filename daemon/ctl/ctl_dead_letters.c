@@ -220,6 +220,7 @@ static err_t run_dead_letters(const struct ctl_options *options, int argc, char 
   TRY(take_places(&r, argc - optind - 1, argv + optind + 1));
   TRY(verify_selection(&r, word));
   TRY(ctl_context_open(options, &r.ctx));
+  TRY(ctl_context_verify_catalogue(r.ctx->config));
   if (*word == 'l')
     return list(&r);
   if (*word == 's')

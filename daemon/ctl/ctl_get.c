@@ -56,6 +56,7 @@ static err_t run_get(const struct ctl_options *options, int argc, char **argv)
   if (optind == argc)
     FAIL(ERR_USAGE, "get expects a key");
   TRY(ctl_context_open_for_http(options, &ctx));
+  TRY(ctl_context_verify_catalogue(ctx->config));
   return get(ctx, argv + optind, argc - optind, is_value);
 }
 

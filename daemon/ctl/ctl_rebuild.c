@@ -112,6 +112,7 @@ static err_t run_rebuild(const struct ctl_options *options, int argc, char **arg
   if (argc != optind && !accepts)
     FAIL(ERR_USAGE, "rebuild expects no argument, or the word accept");
   TRY(ctl_context_open_for_http(options, &ctx));
+  TRY(ctl_context_verify_catalogue(ctx->config));
   TRY(ctl_context_status(ctx, &status));
   const json_t *rebuild = json_object_get(status, "rebuild");
   ctl_rebuild_print(rebuild, stdout);

@@ -38,6 +38,7 @@ static err_t run_seen(const struct ctl_options *options, int argc, char **argv)
   if (argc - optind != 1)
     FAIL(ERR_USAGE, "seen expects a user");
   TRY(ctl_context_open_for_http(options, &ctx));
+  TRY(ctl_context_verify_catalogue(ctx->config));
   TRY(ctl_items_page(ctx, "seen", span_of_str(argv[optind]), &is_found, &page));
   if (!prints_json)
     return print_items(page);

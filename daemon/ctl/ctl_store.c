@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "daemon/config/config.h"
+#include "daemon/ctl/ctl_context.h"
 #include "daemon/ctl/ctl_format.h"
 #include "store/store_backup.h"
 
@@ -27,6 +27,7 @@ err_t ctl_store_path(const struct ctl_options *options, char **out)
   AUTO(config_close) struct config *config = NULL;
 
   TRY(config_open_without_secrets(options->config_path, &config));
+  TRY(ctl_context_verify_catalogue(config));
   return mem_copy_str(config->store_path, out);
 }
 

@@ -32,6 +32,8 @@ static err_t find_source(const struct config *c, const char *word, struct source
 
   for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
     if (strcmp(word, sources[i].word) == 0) {
+      if (sources[i].kind == WIRE_ITEM || sources[i].kind == WIRE_SEEN)
+        TRY(ctl_context_verify_catalogue(c));
       *out = sources[i];
       return ERR_OK;
     }

@@ -77,6 +77,7 @@ static err_t run_topics(const struct ctl_options *options, int argc, char **argv
   if (argc - optind != 1 || strcmp(argv[optind], "create") != 0)
     FAIL(ERR_USAGE, "topics expects one word: create");
   TRY(ctl_context_open(options, &ctx));
+  TRY(ctl_context_verify_catalogue(ctx->config));
   return create_all(ctx, (int)n_partitions);
 }
 

@@ -59,6 +59,7 @@ static err_t verify_daemon(struct ctl_writer *w)
 {
   AUTO(ctl_json_close) json_t *status = NULL;
 
+  TRY(ctl_context_verify_catalogue(w->ctx->config));
   TRY(ctl_context_status(w->ctx, &status));
   const char *topic = json_string_value(json_object_get(json_object_get(status, "kafka"), "catalogue_topic"));
   if (topic && strcmp(topic, w->ctx->config->catalogue.topic) != 0)

@@ -82,6 +82,23 @@ class CheckConfig(unittest.TestCase):
             self.assertEqual(1, len(found), found)
             self.assertRegex(found[0], r"^:4: engine\.backend is cuda, but ")
 
+    def test_what_a_merge_does_not_use_is_pointed_out(self):
+        with tempfile.TemporaryDirectory(prefix="sluice-check-") as where:
+            path = Path(where) / "merge.yaml"
+            path.write_text(f"role: merge\nkafka: {{bootstrap.servers: '127.0.0.1:1'}}\nstore: {{path: {where}/store}}\n"
+                            f"spaces:\n  books: {{model: {paths['books']}}}\nmodels:\n  topic: m\n  files_topic: f\n")
+            code, out, errors = run("sluiced", "--check-config", "--config", path)
+            self.assertEqual((0, f"{path}: fine\n"), (code, out))
+            self.assertEqual([f"sluiced: {path}:{line}: note: {what} has no effect with role: merge"
+                              for line, what in ((7, "models"), (3, "store"), (5, "spaces"))], errors.splitlines())
+
+    def test_a_file_that_is_not_there_is_asked_for(self):
+        for program, words in (("sluiced", ["--check-config"]), ("sluicectl", ["status"])):
+            code, _, errors = run(program, "--config", "/nowhere/sluice.yaml", *words)
+            self.assertNotEqual(0, code)
+            self.assertIn("/nowhere/sluice.yaml cannot be opened: No such file or directory: give the configuration's "
+                          "path as --config FILE", errors)
+
     def test_a_model_that_is_missing_is_refused(self):
         found = self.check("embedded_broker: {enabled: true}\nstore: {path: STORE}\n"
                            "spaces:\n  books: {model: BOOKS}\n  absent: {model: absent.safetensors}\n")
@@ -238,6 +255,35 @@ class Words(Case):
         code, out, errors = self.ctl("query", "--json", '{"space": "boks", "k": 1, "vector": [1, 2]}')
         self.assertNotEqual(0, code)
         self.assertIn('there is no space "boks"; there is books', out + errors)
+
+    def test_a_merges_configuration_is_not_taken_for_the_catalogues(self):
+        path = self.system.folder / "merge.yaml"
+        path.write_text("role: merge\nkafka: {bootstrap.servers: '127.0.0.1:1'}\n")  # nothing is there: it is not asked
+        load = self.system.folder / "none.jsonl"
+        load.write_text("")
+        for words in (["put", "a", '{"parts": {"books": {"vector": [1, 2]}}}'], ["delete", "a"], ["load", load],
+                      ["get", "a"], ["seen", "a"], ["model", "list"], ["model", "switch", "books", "2"], ["rebuild"],
+                      ["topics", "create"], ["tail", "items"], ["dead-letters", "list"], ["verify"],
+                      ["backup", self.system.folder / "backup"]):
+            code, out, errors = run("sluicectl", "--config", path, *words)
+            self.assertEqual((1, ""), (code, out), words)
+            self.assertIn(f"{path} is the configuration of a merge, which has no catalogue: give that of a shard as "
+                          "--config FILE", errors)
+
+    def test_who_does_not_answer_is_told(self):
+        query = '{"id": "q", "space": "books", "k": 1, "vector": [1, 2]}'
+        answers, nobodys = self.system.topic("answers"), self.system.topic("dead-letters")
+        path = self.system.folder / "silent.yaml"
+        for listen, reason in (("127.0.0.1:1", "nothing answers at http://127.0.0.1:1: is sluiced running"),
+                               (f"127.0.0.1:{self.system.daemon.port}", "is ready: does it have the same topics?")):
+            path.write_text(f"role: merge\nkafka: {{bootstrap.servers: '{self.system.daemon.status()['kafka']['bootstrap']}'}}\n"
+                            f"query: {{topic: {nobodys}, answer_topic: {answers}}}\n"
+                            f"catalogue: {{dead_letter_topic: other}}\nhttp: {{listen: '{listen}'}}\n")
+            code, out, errors = run("sluicectl", "--config", path, "query", "--timeout-ms", "500", "--json", query)
+            self.assertEqual((1, ""), (code, out))
+            self.assertIn("query q: no answer came in time", errors)
+            self.assertIn(f"queries were written to topic {nobodys}, and answers are read from topic {answers}", errors)
+            self.assertIn(reason, errors)
 
     def test_config_without_a_file_is_told(self):
         for words in (["--config"], ["status", "--config"]):

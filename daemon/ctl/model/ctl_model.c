@@ -192,6 +192,7 @@ static err_t take_arguments(struct ctl_model_request *r, const struct verb *verb
 static err_t open_context(const struct ctl_options *options, const struct verb *verb, struct ctl_model_request *r)
 {
   TRY(verb->run == run_list ? ctl_context_open_for_http(options, &r->ctx) : ctl_context_open(options, &r->ctx));
+  TRY(ctl_context_verify_catalogue(r->ctx->config));
   return ctl_model_daemons_add(&r->daemons, r->ctx->config->http.listen);
 }
 
