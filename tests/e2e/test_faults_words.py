@@ -219,12 +219,16 @@ class Words(Case):
                  for i in range(5)]
         code, out, errors = self.ctl("load", "-", stdin="\n".join(map(json.dumps, lines)) + "\n")
         self.assertEqual(1, code)
-        self.assertRegex(out, r"^sent 5 records in ")
+        self.assertRegex(out, r"^sent 5 records in .*; those that the daemon took were visible to queries ")
         self.assertNotIn("loaded", out)
         self.assertRegex(errors, r"the daemon has refused 2 records")
         code, out, errors = self.ctl("load", "-", stdin=json.dumps(lines[0]) + "\n")
         self.assertEqual((0, ""), (code, errors))
-        self.assertRegex(out, r"^sent 1 record in ")
+        self.assertRegex(out, r"^sent 1 record in .*; all were visible to queries ")
+        code, out, errors = self.ctl("load", "-", stdin=json.dumps(lines[1]) + "\n")
+        self.assertEqual(1, code)
+        self.assertNotIn("visible", out)
+        self.assertIn("the daemon has refused 1 record meanwhile", errors)
 
     def test_delete_says_whether_there_was_an_item(self):
         code, out, _ = self.ctl("put", "short-lived", '{"parts": {"books": {"vector": [1, 2]}}}')

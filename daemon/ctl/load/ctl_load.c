@@ -12,7 +12,8 @@
 
 enum { RATE_MAX = 10000000 };
 
-static void print_result(const struct ctl_loading *l, int64_t started_ns, int64_t visible_ns)
+/* n_refused  by the daemon meanwhile, even if somebody else sent them */
+static void print_result(const struct ctl_loading *l, uint64_t n_refused, int64_t started_ns, int64_t visible_ns)
 {
   int64_t took_ns = visible_ns - started_ns;
 
@@ -21,26 +22,23 @@ static void print_result(const struct ctl_loading *l, int64_t started_ns, int64_
          ctl_format_rate(l->writer->n_delivered, took_ns).s);
   if (l->n_known)
     printf("; %s were there from an earlier run", ctl_format_count(l->n_known).s);
-  if (l->writer->n_delivered)
-    printf("; all were visible to queries %s after Kafka had them",
+  if (l->writer->n_delivered > n_refused)
+    printf("; %s visible to queries %s after Kafka had them",
+           n_refused ? "those that the daemon took were" : "all were",
            ctl_format_span(visible_ns - l->writer->delivered_ns).s);
-  else if (l->n_known)
+  else if (l->n_known && !n_refused)
     printf("; all are visible to queries");
   putchar('\n');
 }
 
-static err_t verify_all(struct ctl_loading *l)
+static err_t verify_all(const struct ctl_loading *l, uint64_t n_refused)
 {
-  struct ctl_counts counts;
-
-  TRY(ctl_writer_counts(l->writer, &counts));
-  uint64_t n_dead = counts.refused > 0 ? (uint64_t)counts.refused : 0;
-  if (n_dead)
-    ctl_say("the daemon has refused %s %s meanwhile: topic %s has the reasons", ctl_format_count(n_dead).s,
-            ctl_plural(n_dead, "record", "records"), l->writer->ctx->config->catalogue.dead_letter_topic);
+  if (n_refused)
+    ctl_say("the daemon has refused %s %s meanwhile: topic %s has the reasons", ctl_format_count(n_refused).s,
+            ctl_plural(n_refused, "record", "records"), l->writer->ctx->config->catalogue.dead_letter_topic);
   if (l->n_bad)
     FAIL(ERR_ITEM, "%s of %s lines could not be used", ctl_format_count(l->n_bad).s, ctl_format_count(l->n_lines).s);
-  if (n_dead)
+  if (n_refused)
     FAIL(ERR_ITEM, "not all records that were sent are in the catalogue");
   return ERR_OK;
 }
@@ -58,6 +56,7 @@ static err_t send_all(struct ctl_loading *l)
 static err_t load_file(struct ctl_context *ctx, const struct ctl_load_options *options)
 {
   AUTO(ctl_loading_fini) struct ctl_loading l = { .options = options };
+  struct ctl_counts counts;
   int64_t visible_ns;
 
   TRY(ctl_writer_verify_format(ctx->config));
@@ -68,8 +67,10 @@ static err_t load_file(struct ctl_context *ctx, const struct ctl_load_options *o
     TRY(ctl_writer_expect_all(l.writer));
   TRY(ctl_writer_await_visible(l.writer, &l.progress, &visible_ns));
   ctl_progress_hide(&l.progress);
-  print_result(&l, started_ns, visible_ns);
-  return verify_all(&l);
+  TRY(ctl_writer_counts(l.writer, &counts));
+  uint64_t n_refused = counts.refused > 0 ? (uint64_t)counts.refused : 0;
+  print_result(&l, n_refused, started_ns, visible_ns);
+  return verify_all(&l, n_refused);
 }
 
 static err_t take_option(struct ctl_load_options *o, int option)
