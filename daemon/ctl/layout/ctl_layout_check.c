@@ -243,10 +243,18 @@ static bool has_heard(const struct ctl_layout_daemon *merge, uint32_t of, size_t
   return false;
 }
 
+/* Has it run for so short a time that it need not have been heard of, or have heard? */
+static bool is_young(const struct ctl_layout_daemon *d)
+{
+  const json_t *uptime_s = json_object_get(d->status, "uptime_s");
+
+  return json_is_number(uptime_s) && json_number_value(uptime_s) < CTL_LAYOUT_SILENT_S;
+}
+
 static err_t check_hearing(const struct ctl_layout_daemon *merge, const struct ctl_layout *l, struct ctl_findings *f)
 {
-  for (size_t i = 0; i < l->n_shards && l->of > 0; i++) {
-    if (l->shards[i].n_ready > 0 && !has_heard(merge, l->of, i))
+  for (size_t i = 0; i < l->n_shards && l->of > 0 && !is_young(merge); i++) {
+    if (l->shards[i].n_ready > 0 && !is_young(l->shards[i].first) && !has_heard(merge, l->of, i))
       TRY(NOTE(f, "the merge %s has not heard of shard %zu of %" PRIu32 " within %d s", merge->at, i, l->of,
                CTL_LAYOUT_SILENT_S));
   }

@@ -181,6 +181,30 @@ static void daemons_that_do_not_belong_together_are_pointed_out(void **state)
   assert_finding(&s, false, "the merge h:2 has not heard of shard 0 of 1");
 }
 
+static void who_has_just_started_need_not_have_been_heard(void **state)
+{
+  static const struct {
+    const char *shard_s, *merge_s;
+    size_t n_notes;
+  } rows[] = { { "2", "100", 0 }, { "100", "2", 0 }, { "100", "100", 1 } };
+  char text[256];
+
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    AUTO(scene_fini) struct scene s = { 0 };
+    snprintf(text, sizeof text,
+             "{\"ready\":true,\"shard\":{\"index\":0,\"of\":1},\"uptime_s\":%s,\"kafka\":{\"query_group\":\"g\"}}",
+             rows[i].shard_s);
+    add_status(&s, "h:1", text);
+    snprintf(text, sizeof text,
+             "{\"ready\":true,\"role\":\"merge\",\"shards\":[],\"uptime_s\":%s,\"kafka\":{\"query_group\":\"g\"}}",
+             rows[i].merge_s);
+    add_status(&s, "h:2", text);
+    conclude(&s);
+    assert_int_equal(s.findings.n, rows[i].n_notes);
+  }
+}
+
 static void the_whole_catalogue_beside_shards_answers_twice(void **state)
 {
   AUTO(scene_fini) struct scene s = { 0 };
@@ -284,6 +308,7 @@ int main(void)
     cmocka_unit_test(a_layout_that_was_stopped_is_no_problem),
     cmocka_unit_test(different_models_of_a_space_are_pointed_out),
     cmocka_unit_test(daemons_that_do_not_belong_together_are_pointed_out),
+    cmocka_unit_test(who_has_just_started_need_not_have_been_heard),
     cmocka_unit_test(the_whole_catalogue_beside_shards_answers_twice),
     cmocka_unit_test(merges_without_shards_are_a_problem),
     cmocka_unit_test(addresses_are_lists_without_repeats),
