@@ -2,6 +2,8 @@
 /* Print answers as tables. */
 #include "daemon/ctl/ctl_answer.h"
 
+#include <float.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -57,10 +59,19 @@ static void print_receipt(const json_t *answer, FILE *out)
   fprintf(out, "  method %s: ", method && *method ? method : "?");
   if (json_is_true(json_object_get(receipt, "exact")))
     fputs("exact", out);
-  else if (json_is_number(bound))
+  else if (json_is_number(bound) && json_number_value(bound) < (double)FLT_MAX) /* the largest one bounds nothing */
     fprintf(out, "approximate, no other item scores above %.6g", json_number_value(bound));
   else
     fputs("approximate", out);
+}
+
+/* Say that shards are missing. Only the answer of a merge has parts. */
+static void print_parts(const json_t *answer, FILE *out)
+{
+  uint64_t n_answered = number(answer, "parts", "answered"), of = number(answer, "parts", "of");
+
+  if (n_answered < of)
+    fprintf(out, "  %" PRIu64 " of %" PRIu64 " shards have answered: items may be missing\n", n_answered, of);
 }
 
 static void print_effort(const json_t *answer, FILE *out)
@@ -164,6 +175,7 @@ void ctl_answer_print(const json_t *answer, FILE *out)
   if (n_hits)
     print_hits(hits, out);
   print_explanations(json_object_get(answer, "explanations"), out);
+  print_parts(answer, out);
   print_receipt(answer, out);
   print_effort(answer, out);
   print_epoch(answer, out);

@@ -483,6 +483,20 @@ static void an_answer_is_a_table_with_its_receipt(void **state)
   free(text);
 }
 
+static void a_partial_answer_says_so_in_its_table(void **state)
+{
+  char *text = printed("{\"id\":\"q\",\"space\":\"s\",\"method\":\"exact\",\"receipt\":{\"exact\":false,"
+                       "\"bound\":3.40282347e+38},\"parts\":{\"answered\":1,\"of\":2}}");
+
+  (void)state;
+  assert_non_null(strstr(text, "\n  1 of 2 shards have answered: items may be missing\n"));
+  assert_non_null(strstr(text, "  method exact: approximate; scored 0"));
+  free(text);
+  text = printed("{\"id\":\"q\",\"parts\":{\"answered\":2,\"of\":2}}");
+  assert_null(strstr(text, "shards"));
+  free(text);
+}
+
 static void keys_cannot_control_the_terminal(void **state)
 {
   char *text = printed("{\"id\":\"a\\u001b\",\"hits\":[{\"key\":\"\\u001b[31m\\u009b\\n\",\"score\":1}]}");
@@ -615,6 +629,7 @@ int main(void)
     cmocka_unit_test(a_filter_goes_to_all_queries_that_have_none),
     cmocka_unit_test(only_the_first_answer_to_an_open_query_is_taken),
     cmocka_unit_test(an_answer_is_a_table_with_its_receipt),
+    cmocka_unit_test(a_partial_answer_says_so_in_its_table),
     cmocka_unit_test(keys_cannot_control_the_terminal),
     cmocka_unit_test(json_for_a_terminal_has_the_same_value),
     cmocka_unit_test(an_error_is_printed_with_its_code),
