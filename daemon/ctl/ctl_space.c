@@ -13,30 +13,36 @@ static const char *name_of(const json_t *row)
   return name ? name : "";
 }
 
-static void print_names(const json_t *spaces, char *out)
+/* A space has a row for each of its generations. The one that answers counts: a plain name means it. */
+static bool is_current(const json_t *row)
 {
-  size_t i, n = 0;
+  return !json_is_false(json_object_get(row, "current"));
+}
+
+/* List the names, and return their number. */
+static size_t print_names(const json_t *spaces, char *out)
+{
+  size_t i, n = 0, n_names = 0;
   json_t *row;
 
   *out = '\0';
   json_array_foreach(spaces, i, row)
   {
-    if (n < NAMES_BYTES)
-      n += (size_t)snprintf(out + n, NAMES_BYTES - n, "%s%s", i ? ", " : "", name_of(row));
+    if (n < NAMES_BYTES && is_current(row))
+      n += (size_t)snprintf(out + n, NAMES_BYTES - n, "%s%s", n_names++ ? ", " : "", name_of(row));
   }
+  return n_names;
 }
 
-/* Find the row of a space. Returns NULL if there is none. */
+/* Find the row of a space, or of the first one if `name` is NULL. Returns NULL if there is none. */
 static const json_t *find_row(const json_t *spaces, const char *name)
 {
   size_t i;
   json_t *row;
 
-  if (!name)
-    return json_array_size(spaces) == 1 ? json_array_get(spaces, 0) : NULL;
   json_array_foreach(spaces, i, row)
   {
-    if (strcmp(name_of(row), name) == 0)
+    if (is_current(row) && (!name || strcmp(name_of(row), name) == 0))
       return row;
   }
   return NULL;
@@ -49,16 +55,15 @@ static size_t length_of(const json_t *row, const char *name)
   return n > 0 ? (size_t)n : 0;
 }
 
-err_t ctl_space_find(struct ctl_context *ctx, const char *name, struct ctl_space *out)
+err_t ctl_space_choose(const json_t *spaces, const char *name, struct ctl_space *out)
 {
-  AUTO(ctl_json_close) json_t *status = NULL;
   char names[NAMES_BYTES];
-
-  TRY(ctl_context_status(ctx, &status));
-  const json_t *spaces = json_object_get(status, "spaces");
+  size_t n = print_names(spaces, names);
   const json_t *row = find_row(spaces, name);
-  print_names(spaces, names);
-  if (!row && !name)
+
+  if (n == 0)
+    FAIL(ERR_USAGE, "the daemon has no spaces: if it is a merge, give a shard's configuration as --config FILE");
+  if (n > 1 && !name)
     FAIL(ERR_USAGE, "the daemon has several spaces, so say which: --space NAME, of %s", names);
   if (!row)
     FAIL(ERR_USAGE, "--space: the daemon has no space \"%s\", but %s", name, names);
@@ -69,4 +74,12 @@ err_t ctl_space_find(struct ctl_context *ctx, const char *name, struct ctl_space
   };
   snprintf(out->name, sizeof out->name, "%s", name_of(row));
   return ERR_OK;
+}
+
+err_t ctl_space_find(struct ctl_context *ctx, const char *name, struct ctl_space *out)
+{
+  AUTO(ctl_json_close) json_t *status = NULL;
+
+  TRY(ctl_context_status(ctx, &status));
+  return ctl_space_choose(json_object_get(status, "spaces"), name, out);
 }

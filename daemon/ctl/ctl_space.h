@@ -20,4 +20,7 @@ struct ctl_space {
  */
 err_t ctl_space_find(struct ctl_context *ctx, const char *name, struct ctl_space *out);
 
+/* The same with the list in a /status. Of the generations of a space, the one that answers is meant. */
+err_t ctl_space_choose(const json_t *spaces, const char *name, struct ctl_space *out);
+
 #endif

@@ -21,6 +21,7 @@
 #include "daemon/ctl/ctl_rebuild.h"
 #include "daemon/ctl/ctl_print.h"
 #include "daemon/ctl/ctl_series.h"
+#include "daemon/ctl/ctl_space.h"
 #include "ingest/wire/wire.h"
 #include "tests/support/dice.h"
 
@@ -577,6 +578,32 @@ static void times_on_the_command_line_are_moments_or_spans(void **state)
   }
 }
 
+static void a_space_is_listed_once_and_its_current_generation_counts(void **state)
+{
+  json_t *spaces = json_loads("[{\"name\":\"pq\",\"current\":false,\"item_codes\":4,\"query_vector\":8},"
+                              "{\"name\":\"pq\",\"current\":true,\"item_codes\":2,\"query_vector\":16},"
+                              "{\"name\":\"mol\",\"current\":true,\"query_vector\":7}]",
+                              0, NULL);
+  struct ctl_space space;
+
+  (void)state;
+  assert_int_equal(ctl_space_choose(spaces, "pq", &space), ERR_OK);
+  assert_true(space.is_known);
+  assert_int_equal(space.lengths.item_codes, 2);
+  assert_int_equal(space.lengths.query_vector, 16);
+  assert_int_equal(ctl_space_choose(spaces, NULL, &space), ERR_USAGE);
+  assert_non_null(strstr(err_message(), "--space NAME, of pq, mol"));
+  assert_int_equal(ctl_space_choose(spaces, "no", &space), ERR_USAGE);
+  assert_non_null(strstr(err_message(), "no space \"no\", but pq, mol"));
+  json_array_remove(spaces, 2);
+  assert_int_equal(ctl_space_choose(spaces, NULL, &space), ERR_OK);
+  assert_string_equal(space.name, "pq");
+  json_array_clear(spaces);
+  assert_int_equal(ctl_space_choose(spaces, NULL, &space), ERR_USAGE);
+  assert_non_null(strstr(err_message(), "give a shard's configuration as --config FILE"));
+  json_decref(spaces);
+}
+
 static void assert_series(const struct ctl_series *s, size_t n, const char *due)
 {
   char text[CTL_SERIES_MAX + 1] = "";
@@ -614,6 +641,7 @@ int main(void)
     cmocka_unit_test(rates_have_three_digits),
     cmocka_unit_test(numbers_on_the_command_line_are_checked),
     cmocka_unit_test(times_on_the_command_line_are_moments_or_spans),
+    cmocka_unit_test(a_space_is_listed_once_and_its_current_generation_counts),
     cmocka_unit_test(a_series_has_eight_heights),
     cmocka_unit_test(progress_shows_share_rate_and_time_left),
     cmocka_unit_test(the_watermark_is_waited_for_in_every_partition),
