@@ -91,11 +91,27 @@ static size_t append_switch(const struct ctl_model_request *r, struct model_swit
   return n + 1;
 }
 
+/* A number that neither a daemon nor the control topic has is a mistake: there is nothing to wait for. */
+static err_t verify_there(struct ctl_model_request *r)
+{
+  TRY(ctl_model_request_ask(r));
+  if (r->is_known)
+    return ERR_OK;
+  TRY(ctl_model_topic_read(r->ctx, &r->state));
+  bool is_added =
+      model_state_generation(model_state_find(&r->state, ctl_model_request_space(r)), (uint32_t)r->generation) != NULL;
+  model_state_fini(&r->state);
+  if (r->generation > 1 && !is_added)
+    FAIL(ERR_USAGE, "there is no %s@%" PRIu64 ": add it first", r->space, r->generation);
+  return ERR_OK;
+}
+
 static err_t run_switch(struct ctl_model_request *r)
 {
   struct model_switch history[MODEL_SWITCHES_MAX];
 
   TRY(ctl_model_request_verify_space(r));
+  TRY(verify_there(r));
   TRY(ctl_model_request_await(r, is_covered, r->has_timeout ? (int64_t)r->timeout_s : 0));
   TRY(ctl_model_topic_read(r->ctx, &r->state));
   TRY(ctl_model_request_ask(r));

@@ -2,10 +2,12 @@
 /* Digest, number, root and path are found out and checked before anything is written. */
 #include "daemon/ctl/model/ctl_model_add.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/sha256.h"
 #include "daemon/ctl/model/ctl_model_files.h"
@@ -16,7 +18,7 @@ static err_t digest_of(const char *path, char hex[SHA256_HEX_BYTES])
   FILE *in = fopen(path, "rb");
 
   if (!in)
-    FAIL(ERR_USAGE, "%s cannot be read", path);
+    FAIL(ERR_USAGE, "%s cannot be opened: %s", path, strerror(errno));
   err_code_t err = sha256_file(in, hex);
   fclose(in);
   if (err)

@@ -60,9 +60,12 @@ static void print_shadow(const json_t *shadow, FILE *out)
 
   if (!json_is_object(shadow))
     return;
-  fprintf(out, "  compared for %g %% of the queries: %s so far",
-          100 * json_number_value(json_object_get(shadow, "share")),
-          ctl_format_count(ctl_json_count(shadow, "compared")).s);
+  double share = json_number_value(json_object_get(shadow, "share"));
+  if (share > 0)
+    fprintf(out, "  compared for %g %% of the queries", 100 * share);
+  else
+    fputs("  compared no more", out);
+  fprintf(out, ": %s so far", ctl_format_count(ctl_json_count(shadow, "compared")).s);
   print_mean(shadow, "overlap", out);
   print_mean(shadow, "correlation", out);
   print_latency(shadow, out);
