@@ -11,8 +11,9 @@
 #include "daemon/ctl/ctl_letters.h"
 #include "daemon/ctl/ctl_print.h"
 #include "daemon/ctl/ctl_retry.h"
+#include "daemon/ctl/ctl_say.h"
 
-enum { NEWEST_DEFAULT = 20, NEWEST_MAX = 100000, PLACES_MAX = 1000 };
+enum { NEWEST_DEFAULT = 20, NEWEST_MAX = 100000, PLACES_MAX = 1000, OPEN_WAIT_MS = 2000, OPEN_PERIOD_MS = 50 };
 
 struct request {
   struct ctl_context *ctx;
@@ -53,13 +54,20 @@ static void list_fini(struct list *l)
   mem_free(&l->letters);
 }
 
-/* Times are written so that their texts have their order. */
+static const char *text_of(const json_t *letter, const char *name)
+{
+  const char *text = json_string_value(json_object_get(letter, name));
+
+  return text ? text : "";
+}
+
+/* Times are written so that their texts have their order. Equal ones are in the order of their places. */
 static int by_time(const void *a, const void *b)
 {
-  const char *x = json_string_value(json_object_get(*(json_t *const *)a, "time"));
-  const char *y = json_string_value(json_object_get(*(json_t *const *)b, "time"));
+  const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
+  int order = strcmp(text_of(x, "time"), text_of(y, "time"));
 
-  return strcmp(x ? x : "", y ? y : "");
+  return order ? order : strverscmp(text_of(x, "letter"), text_of(y, "letter"));
 }
 
 /* Sort the letters, oldest first, and drop all but the newest. */
@@ -89,18 +97,66 @@ static err_code_t take(void *context, const struct ctl_letter *letter)
   return ERR_OK;
 }
 
-static void print_row(const json_t *letter)
-{
-  size_t n = ctl_print_text(json_string_value(json_object_get(letter, "letter")), stdout);
+/* ---- The table ---- */
 
-  ctl_print_spaces(n < 10 ? 10 - n : 0, stdout);
-  printf("  %s  ", json_string_value(json_object_get(letter, "time")));
-  ctl_print_key(json_object_get(letter, "topic"), stdout);
-  fputs("  ", stdout);
-  ctl_print_key(json_object_get(letter, "key"), stdout);
-  fputs("  ", stdout);
-  ctl_print_key(json_object_get(letter, "reason"), stdout);
+static const char *const columns[] = { "letter", "time", "topic", "key", "reason" };
+
+enum { N_COLUMNS = sizeof columns / sizeof columns[0], COLUMN_MAX = 40 };
+
+/* How wide a column is: as its widest value, but one of more than COLUMN_MAX moves the rest of its row instead. */
+static size_t width_of(const struct list *l, const char *column)
+{
+  size_t width = strlen(column);
+
+  for (size_t i = 0; i < l->n; i++) {
+    size_t n = ctl_print_key(json_object_get(l->letters[i], column), NULL);
+    width = n > width && n <= COLUMN_MAX ? n : width;
+  }
+  return width;
+}
+
+/* letter  NULL: print the columns' names */
+static void print_row(const json_t *letter, const size_t widths[N_COLUMNS])
+{
+  for (size_t c = 0; c < N_COLUMNS; c++) {
+    size_t n = letter ? ctl_print_key(json_object_get(letter, columns[c]), stdout) : ctl_print_text(columns[c], stdout);
+    if (c + 1 < N_COLUMNS)
+      ctl_print_spaces((n < widths[c] ? widths[c] - n : 0) + 2, stdout);
+  }
   putchar('\n');
+}
+
+static void print_table(const struct list *l)
+{
+  size_t widths[N_COLUMNS];
+
+  for (size_t c = 0; c < N_COLUMNS; c++)
+    widths[c] = width_of(l, columns[c]);
+  print_row(NULL, widths);
+  for (size_t i = 0; i < l->n; i++)
+    print_row(l->letters[i], widths);
+}
+
+/* Wait a little for letters that the daemon has written and Kafka does not have yet. A daemon that does not answer, or
+ * cannot write its letters, keeps nobody from reading those that are there. */
+static void await_open_letters(struct ctl_context *ctx)
+{
+  int64_t until_ns = clock_now_ns() + OPEN_WAIT_MS * CLOCK_NS_PER_MS;
+
+  for (;;) {
+    AUTO(ctl_json_close) json_t *status = NULL;
+    if (ctl_context_status(ctx, &status) != ERR_OK)
+      return;
+    uint64_t n = ctl_json_count(status, "open_dead_letters");
+    if (n == 0)
+      return;
+    if (clock_now_ns() >= until_ns) {
+      ctl_say("the daemon has %s %s that Kafka does not have yet: list again for them", ctl_format_count(n).s,
+              ctl_plural(n, "letter", "letters"));
+      return;
+    }
+    clock_sleep_ns(OPEN_PERIOD_MS * CLOCK_NS_PER_MS);
+  }
 }
 
 static err_t list(const struct request *r)
@@ -108,12 +164,15 @@ static err_t list(const struct request *r)
   AUTO(list_fini) struct list l = { .config = r->ctx->config, .newest = r->newest };
   bool is_narrow = r->selection.filter.topic || r->selection.filter.reason;
 
+  await_open_letters(r->ctx);
   TRY(ctl_letters_visit_all(r->ctx, &r->selection, is_narrow ? 0 : r->newest, take, &l));
   drop_old(&l);
-  if (!r->prints_json)
-    puts(l.n ? "letter      time                      topic  key  reason" : "no dead letters");
-  for (size_t i = 0; i < l.n; i++)
-    r->prints_json ? print_json(l.letters[i]) : print_row(l.letters[i]);
+  for (size_t i = 0; i < l.n && r->prints_json; i++)
+    print_json(l.letters[i]);
+  if (!r->prints_json && l.n)
+    print_table(&l);
+  else if (!r->prints_json)
+    puts("no dead letters");
   return ERR_OK;
 }
 
