@@ -325,8 +325,12 @@ class DeadLetters(Tools):
         self.assertIn("3 numbers where the model needs 2", binary["reason"])
         table = self.ctl("dead-letters", "list")
         self.assertNotIn("\x1b", table)
+        names, *rows = table.splitlines()
         for letter in (binary, text, junk, query):
-            self.assertIn(letter["letter"], table)
+            row = next(row for row in rows if row.startswith(letter["letter"] + " "))
+            for column in ("time", "topic", "reason"):
+                self.assertEqual(row[names.index(column):][:len(letter[column])], letter[column])
+        self.assertEqual(self.ctl("dead-letters", "list"), table)
         found = self.letters("--reason", "MODEL NEEDS 2", "--topic", "sluice.catalogue")
         self.assertIn(binary["letter"], [letter["letter"] for letter in found])
         self.assertNotIn(text["letter"], [letter["letter"] for letter in found])
