@@ -7,6 +7,7 @@ be that of the generation that it names."""
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -448,6 +449,18 @@ class Generations(Rollout):
         self.assertEqual(self.current(), [3])
         late.join()
         self.assertEqual(self.ask(), {3})
+
+    def test_an_empty_store_is_filled_without_the_parts_of_a_retired_generation(self):
+        self.put([1, 2], range(20))
+        self.add(2)
+        self.switch(2)
+        self.daemon.ctl("model", "retire", "books", "1")
+        self.daemon.stop()
+        shutil.rmtree(self.system.folder / "store")
+        self.daemon.start().wait_ready()
+        self.assertEqual((self.current(), self.rows()[2]["items"]), ([2], 20))
+        self.assertEqual(self.daemon.status()["unknown_spaces"], [])
+        self.assertEqual(self.ask(), {2})
 
     def test_kills_at_any_step_lose_nothing(self):
         """Kill the daemon again and again while a generation is added, filled, switched to and the former retired."""
