@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MESSAGE_BYTES = 512, NAMED_SHARDS_MAX = 16 };
+enum { MESSAGE_BYTES = 512, NAMED_SHARDS_MAX = 16, SHARD_BYTES = sizeof " and 4294967295" };
 
 /* The parts of one layout, in order of shard. */
 struct layout {
@@ -96,7 +96,7 @@ static void list_missing(const struct layout *layout, char *text, size_t size)
 /* The shards are numbered from 0 on: "shard 1 of 2" alone would read as one of two shards. */
 static err_t fail_missing(const struct layout *layout, struct region *r, struct answer *out)
 {
-  char missing[128] = "";
+  char missing[(NAMED_SHARDS_MAX + 2) * SHARD_BYTES] = "";
   uint32_t of = layout->parts[0].head.of;
   bool is_one = layout->n + 1 == of;
 
