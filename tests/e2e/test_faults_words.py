@@ -260,6 +260,11 @@ class Words(Case):
         self.assertNotEqual(0, code)
         self.assertIn('there is no space "boks"; there is books', out + errors)
 
+    def test_a_query_without_k_is_told_its_limits(self):
+        code, _, errors = self.ctl("query", "--json", '{"space": "books", "vector": [1, 2]}')
+        self.assertEqual(1, code)
+        self.assertIn("k is missing, or 0; it must be from 1 to 50000 (query.max_k)", errors)
+
     def test_a_merges_configuration_is_not_taken_for_the_catalogues(self):
         path = self.system.folder / "merge.yaml"
         path.write_text("role: merge\nkafka: {bootstrap.servers: '127.0.0.1:1'}\n")  # nothing is there: it is not asked
