@@ -80,17 +80,18 @@ static err_t await_broker(struct seen_topic *t)
 static void warn_of_losses(const struct seen_topic *t, const struct topic_policy *policy)
 {
   bool is_short = policy->deletes && policy->retention_ms >= 0 && (t->ttl_ms == 0 || policy->retention_ms < t->ttl_ms);
+  const char *remedy = t->ttl_ms > 0 ? "to seen.ttl_s" : "without limit, to -1";
 
   if (policy->is_compacted)
     log_warn("seen_topic_compacted",
              "topic=%s note=\"compaction keeps only the last record of each user: set cleanup.policy to delete\"",
              t->name);
   if (is_short)
-    log_warn("seen_topic_short",
-             "topic=%s retention_s=%" PRId64 " ttl_s=%" PRId64
-             " note=\"a daemon with an empty store would return older items again: raise retention.ms of the topic to "
-             "seen.ttl_s\"",
-             t->name, policy->retention_ms / 1000, t->ttl_ms / 1000);
+    log_warn(
+        "seen_topic_short",
+        "topic=%s retention_s=%" PRId64 " ttl_s=%" PRId64
+        " note=\"a daemon with an empty store would return older items again: raise retention.ms of the topic %s\"",
+        t->name, policy->retention_ms / 1000, t->ttl_ms / 1000, remedy);
 }
 
 err_t seen_topic_resume(struct seen_topic *t)
