@@ -90,7 +90,17 @@ err_t check_clients(const struct config *config, struct problems *problems)
   return ERR_OK;
 }
 
-/* Return the line of the first setting of a section in the file; 0: it has none. */
+/* A merge sends no reply to the topics that it knows by name, also to those of shards. */
+static bool is_topic(const char *path)
+{
+  for (size_t i = 0; i < CONFIG_KAFKA_TOPICS; i++) {
+    if (strcmp(path, config_kafka_topics[i].path) == 0)
+      return true;
+  }
+  return false;
+}
+
+/* Return the line of the first setting of a section in the file, but for names of topics; 0: it has none. */
 static int first_line(const struct config *c, const char *section)
 {
   size_t n = strlen(section);
@@ -98,7 +108,7 @@ static int first_line(const struct config *c, const char *section)
 
   for (size_t i = 0; i < n_settings; i++) {
     const char *path = settings[i].path;
-    bool is_below = strncmp(path, section, n) == 0 && (path[n] == '.' || path[n] == '\0');
+    bool is_below = strncmp(path, section, n) == 0 && (path[n] == '.' || path[n] == '\0') && !is_topic(path);
     if (is_below && c->lines[i] && (!line || c->lines[i] < line))
       line = c->lines[i];
   }
