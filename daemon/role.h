@@ -28,7 +28,7 @@ struct role {
    * Returns false if there is one: then its threads still run. Thread: any. */
   bool (*close)(void *service);
 
-  /* Make a running close() stop waiting for Kafka. NULL: its waits are short. Thread: any. */
+  /* Make a close() that runs, or is about to, stop waiting for Kafka. NULL: nothing makes it. Thread: any. */
   void (*hurry)(void *service);
 };
 

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -15,38 +16,44 @@ enum { STEP_MS = 10, HURRIED_S = 3 };
 static struct closing {
   const struct role *role;
   struct errand *opening;
+  _Atomic bool is_open; /* or could not be opened */
 } closing;
+
+/* The start may have failed, too. The process ends as it was asked to. */
+static void end_opening(struct errand *opening)
+{
+  errand_join(opening);
+  err_code_t err = err_give_back(&opening->failure);
+  if (err != ERR_OK)
+    log_info("start_failed", "error=%s detail=%s at=%s", log_quote(span_of_str(err_text(err))), log_failure(),
+             err_origin());
+}
 
 static void *close_role(void *context)
 {
   struct closing *c = context;
 
   if (c->opening)
-    errand_join(c->opening);
+    end_opening(c->opening);
+  atomic_store(&c->is_open, true);
   return c->role->close(c->role->service) ? c : NULL;
-}
-
-static void hurry(const struct closing *c)
-{
-  log_info("stopping", "note=\"second signal: no longer waiting for Kafka\"");
-  if (!c->opening && c->role->hurry)
-    c->role->hurry(c->role->service);
 }
 
 static void give_up(const struct closing *c)
 {
   log_warn("stop_gave_up", "note=\"%s\"",
-           c->opening
+           !atomic_load(&c->is_open)
                ? "the start takes longer: the process exits in the middle of it"
                : "a part of the daemon hangs: the process exits anyway; after a restart, uncommitted queries are "
                  "answered again");
 }
 
-/* Wait for the closing thread: at most STOP_LIMIT_S in all, and at most HURRIED_S after a second signal. */
+/* Wait for the closing thread: at most STOP_LIMIT_S in all, and at most HURRIED_S after a second signal. A role that is
+ * still being opened is hurried once it closes. */
 static bool join(const struct closing *c, pthread_t thread, int signals)
 {
   int64_t end_ns = clock_now_ns() + STOP_LIMIT_S * CLOCK_NS_PER_S;
-  bool is_hurried = false;
+  bool is_hurried = false, knows_it = !c->role->hurry;
   void *closed;
 
   while (pthread_tryjoin_np(thread, &closed) != 0) {
@@ -57,8 +64,12 @@ static bool join(const struct closing *c, pthread_t thread, int signals)
     int signal = signals_next(signals, STEP_MS);
     if (signal && signal != SIGHUP && !is_hurried) {
       is_hurried = true;
-      hurry(c);
+      log_info("stopping", "note=\"second signal: at most %d s more\"", HURRIED_S);
       end_ns = clock_now_ns() + HURRIED_S * CLOCK_NS_PER_S;
+    }
+    if (is_hurried && !knows_it && atomic_load(&c->is_open)) {
+      c->role->hurry(c->role->service);
+      knows_it = true;
     }
   }
   return closed != NULL;
@@ -68,7 +79,7 @@ bool stop_role(const struct role *role, struct errand *opening, int signals)
 {
   pthread_t thread;
 
-  closing = (struct closing){ role, opening };
+  closing = (struct closing){ .role = role, .opening = opening };
   if (pthread_create(&thread, NULL, close_role, &closing) != 0)
     return close_role(&closing) != NULL;
   return join(&closing, thread, signals);
