@@ -65,7 +65,7 @@ err_t env_read(struct env *env, env_body body, void *context);
  * open_tables  runs in a read transaction, and opens the tables again. No other thread reads before it has succeeded
  *
  * Returns ERR_STORE when the newest transaction on the disk is not the one that memory knows: it may be the failed one;
- * the errors of env_open() and of open_tables. After an error it stays lost. */
+ * the errors of env_open() and of open_tables. After an error it stays lost. Thread: the one that writes. */
 err_t env_ensure_open(struct env *env, env_body open_tables, void *context);
 
 /* Convert an LMDB result to our error, with the path and the remedy: ERR_OK for success, ERR_STORE_CORRUPT for damage,

@@ -4,6 +4,7 @@
 #include "store/lmdb/env.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include "store/seen/seen_private.h"
 #include "tests/support/store_fixture.h"
@@ -14,7 +15,7 @@ struct reader {
   err_code_t (*read)(void *store);
   void *store;
   _Atomic bool is_stopping;
-  _Atomic unsigned n_wrong;
+  _Atomic unsigned n_right, n_wrong;
   char wrong[256];
   pthread_t thread;
 };
@@ -25,6 +26,7 @@ static void *read_often(void *context)
 
   while (!atomic_load(&r->is_stopping)) {
     err_code_t err = r->read(r->store);
+    atomic_fetch_add(&r->n_right, err == ERR_OK);
     if (err == ERR_OK || strstr(err_message(), "cannot be used after an earlier failure"))
       continue;
     snprintf(r->wrong, sizeof r->wrong, "%s", err_message());
@@ -42,6 +44,16 @@ static void lose(struct env *env)
   pthread_rwlock_unlock(&env->map_lock);
 }
 
+/* Wait until each reader has read once more. */
+static void await_reads(struct reader *readers)
+{
+  for (size_t i = 0; i < READERS; i++) {
+    unsigned n = atomic_load(&readers[i].n_right);
+    while (atomic_load(&readers[i].n_right) == n && atomic_load(&readers[i].n_wrong) == 0)
+      sched_yield();
+  }
+}
+
 /* Write again and again, each time after the environment was lost. */
 static void write_while_others_read(struct env *env, void *store, err_code_t (*read)(void *store),
                                     err_code_t (*write)(void *store))
@@ -53,6 +65,7 @@ static void write_while_others_read(struct env *env, void *store, err_code_t (*r
     assert_int_equal(pthread_create(&readers[i].thread, NULL, read_often, &readers[i]), 0);
   }
   for (int round = 0; round < ROUNDS; round++) {
+    await_reads(readers);
     lose(env);
     assert_ok(write(store));
   }
