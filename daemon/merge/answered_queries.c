@@ -1,120 +1,111 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two generations of an open-addressing table: members go to the younger one, and the older one is dropped whole. */
-#include "daemon/merge/places.h"
-
-#include <xxhash.h>
+/* Two halves, each an open-addressing table: members go to the younger one, and the older one is dropped whole. */
+#include "daemon/merge/answered_queries.h"
 
 #include "base/mem.h"
 
 enum { SLOTS_MIN = 1024 };
 
-struct generation {
-  struct place *slots; /* [n_slots]; all zeros: free. No digest is zero, in all likelihood */
-  size_t n_slots;      /* a power of two */
+struct half {
+  struct query_digest *slots; /* [n_slots]; all zeros: free. No digest is zero, in all likelihood */
+  size_t n_slots;             /* a power of two */
   size_t n;
 };
 
-struct places {
-  struct generation young, old;
+struct answered_queries {
+  struct half young, old;
   int64_t keep_ns;
-  int64_t turn_ns; /* when the generations change; 0: not set */
+  int64_t turn_ns; /* when the halves turn; 0: not set */
 };
 
-struct place place_of(struct span key)
+err_t answered_queries_open(int64_t keep_ns, struct answered_queries **out)
 {
-  XXH128_hash_t hash = XXH3_128bits(key.p, key.n);
+  struct answered_queries *a;
 
-  return (struct place){ hash.low64, hash.high64 };
-}
-
-err_t places_open(int64_t keep_ns, struct places **out)
-{
-  struct places *p;
-
-  TRY(mem_array(1, sizeof *p, &p));
-  p->keep_ns = keep_ns;
-  *out = p;
+  TRY(mem_array(1, sizeof *a, &a));
+  a->keep_ns = keep_ns;
+  *out = a;
   return ERR_OK;
 }
 
-static void drop(struct generation *g)
+static void drop(struct half *h)
 {
-  mem_free(&g->slots);
-  *g = (struct generation){ 0 };
+  mem_free(&h->slots);
+  *h = (struct half){ 0 };
 }
 
-void places_clear(struct places *p)
+void answered_queries_clear(struct answered_queries *a)
 {
-  drop(&p->young);
-  drop(&p->old);
-  p->turn_ns = 0;
+  drop(&a->young);
+  drop(&a->old);
+  a->turn_ns = 0;
 }
 
-void places_close(struct places **p)
+void answered_queries_close(struct answered_queries **a)
 {
-  if (*p)
-    places_clear(*p);
-  mem_free(p);
+  if (*a)
+    answered_queries_clear(*a);
+  mem_free(a);
 }
 
-/* Return the slot of a place, or the free slot where it belongs. */
-static struct place *find_slot(const struct generation *g, struct place place)
+/* Return the slot of a digest, or the free slot where it belongs. */
+static struct query_digest *find_slot(const struct half *h, struct query_digest digest)
 {
-  size_t i = place.lo & (g->n_slots - 1);
+  size_t i = digest.lo & (h->n_slots - 1);
 
-  while ((g->slots[i].lo || g->slots[i].hi) && !place_equal(g->slots[i], place))
-    i = (i + 1) & (g->n_slots - 1);
-  return &g->slots[i];
+  while ((h->slots[i].lo || h->slots[i].hi) && !query_digest_equal(h->slots[i], digest))
+    i = (i + 1) & (h->n_slots - 1);
+  return &h->slots[i];
 }
 
-static err_t grow(struct generation *g)
+static err_t grow(struct half *h)
 {
-  struct generation larger = { .n_slots = g->n_slots ? 2 * g->n_slots : SLOTS_MIN, .n = g->n };
+  struct half larger = { .n_slots = h->n_slots ? 2 * h->n_slots : SLOTS_MIN, .n = h->n };
 
   TRY(mem_array(larger.n_slots, sizeof *larger.slots, &larger.slots));
-  for (size_t i = 0; i < g->n_slots; i++) {
-    if (g->slots[i].lo || g->slots[i].hi)
-      *find_slot(&larger, g->slots[i]) = g->slots[i];
+  for (size_t i = 0; i < h->n_slots; i++) {
+    if (h->slots[i].lo || h->slots[i].hi)
+      *find_slot(&larger, h->slots[i]) = h->slots[i];
   }
-  drop(g);
-  *g = larger;
+  drop(h);
+  *h = larger;
   return ERR_OK;
 }
 
-static void turn(struct places *p, int64_t now_ns)
+static void turn(struct answered_queries *a, int64_t now_ns)
 {
-  if (p->turn_ns && now_ns < p->turn_ns)
+  if (a->turn_ns && now_ns < a->turn_ns)
     return;
-  if (p->turn_ns) {
-    drop(&p->old);
-    p->old = p->young;
-    p->young = (struct generation){ 0 };
+  if (a->turn_ns) {
+    drop(&a->old);
+    a->old = a->young;
+    a->young = (struct half){ 0 };
   }
-  p->turn_ns = now_ns + p->keep_ns;
+  a->turn_ns = now_ns + a->keep_ns;
 }
 
-err_t places_add(struct places *p, struct place place, int64_t now_ns)
+err_t answered_queries_add(struct answered_queries *a, struct query_digest digest, int64_t now_ns)
 {
-  turn(p, now_ns);
-  if (2 * (p->young.n + 1) > p->young.n_slots)
-    TRY(grow(&p->young));
-  struct place *slot = find_slot(&p->young, place);
-  p->young.n += !place_equal(*slot, place);
-  *slot = place;
+  turn(a, now_ns);
+  if (2 * (a->young.n + 1) > a->young.n_slots)
+    TRY(grow(&a->young));
+  struct query_digest *slot = find_slot(&a->young, digest);
+  a->young.n += !query_digest_equal(*slot, digest);
+  *slot = digest;
   return ERR_OK;
 }
 
-static bool has(const struct generation *g, struct place place)
+static bool has(const struct half *h, struct query_digest digest)
 {
-  return g->n > 0 && place_equal(*find_slot(g, place), place);
+  return h->n > 0 && query_digest_equal(*find_slot(h, digest), digest);
 }
 
-bool places_have(const struct places *p, struct place place)
+bool answered_queries_have(const struct answered_queries *a, struct query_digest digest)
 {
-  return has(&p->young, place) || has(&p->old, place);
+  return has(&a->young, digest) || has(&a->old, digest);
 }
 
-size_t places_count(const struct places *p)
+size_t answered_queries_count(const struct answered_queries *a)
 {
-  return p->young.n + p->old.n;
+  return a->young.n + a->old.n;
 }

@@ -1,42 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The places of queries, by which parts find each other, and the set of those that are answered.
- *
- * A place is a digest of 128 bits of the partial's key, which names the query's record.
+/* The set of queries that are answered, so that no part of one opens it again.
  *
  * Thread: the one that owns the set.
  */
-#ifndef DAEMON_MERGE_PLACES_H
-#define DAEMON_MERGE_PLACES_H
+#ifndef DAEMON_MERGE_ANSWERED_QUERIES_H
+#define DAEMON_MERGE_ANSWERED_QUERIES_H
 
 #include "base/err.h"
-#include "base/span.h"
-
-struct place {
-  uint64_t lo, hi;
-};
-
-struct place place_of(struct span key);
-
-static inline bool place_equal(struct place a, struct place b)
-{
-  return a.lo == b.lo && a.hi == b.hi;
-}
+#include "daemon/merge/query_digest.h"
 
 /* A set whose members are forgotten after a while: at least `keep_ns` after they were added, at most twice that. It
  * has about 32 bytes for each. */
-struct places;
+struct answered_queries;
 
-err_t places_open(int64_t keep_ns, struct places **out);
-void places_close(struct places **p);
+err_t answered_queries_open(int64_t keep_ns, struct answered_queries **out);
+void answered_queries_close(struct answered_queries **a);
 
-/* Add a place, and forget old ones. Returns ERR_MEMORY. */
-err_t places_add(struct places *p, struct place place, int64_t now_ns);
+/* Add a query, and forget old ones. Returns ERR_MEMORY. */
+err_t answered_queries_add(struct answered_queries *a, struct query_digest digest, int64_t now_ns);
 
-bool places_have(const struct places *p, struct place place);
+bool answered_queries_have(const struct answered_queries *a, struct query_digest digest);
 
-size_t places_count(const struct places *p);
+size_t answered_queries_count(const struct answered_queries *a);
 
 /* Forget all. */
-void places_clear(struct places *p);
+void answered_queries_clear(struct answered_queries *a);
 
 #endif

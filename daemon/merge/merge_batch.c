@@ -98,7 +98,7 @@ static err_t copy(struct merge_batch *b, struct span from, struct span *out)
 static err_t take_query(struct merge_batch *b, const struct open_join *join, const struct partial *head,
                         struct merge_reply *reply)
 {
-  reply->place = join->place;
+  reply->digest = join->digest;
   reply->partition = join->partition;
   reply->has_key = head->has_key;
   reply->key = head->key;

@@ -24,7 +24,7 @@ enum merge_stage { MERGE_STAGE_ANSWER, MERGE_STAGE_ERROR, MERGE_STAGE_NOTHING };
 
 /* One answer. Spans live in the batch's region. */
 struct merge_reply {
-  struct place place;
+  struct query_digest digest;
   struct span part_key; /* of the query's parts, and of its mark */
   int32_t partition;    /* where they are */
   const char *topic;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "daemon/merge/answered_queries.h"
 #include "daemon/merge/merge_batch.h"
 #include "daemon/merge/merge_clients.h"
 #include "daemon/pulse.h"
@@ -30,7 +31,7 @@ struct merge_thread {
   struct merge_clients clients;
   struct merge_handover handover; /* to clients with other certificates */
   struct open_joins *joins;
-  struct places *answered;
+  struct answered_queries *answered;
   struct merge_batch batch; /* on its way; empty: nothing is */
   uint64_t generation;      /* of the assignment that all of this belongs to */
   int64_t commit_due_ns;
@@ -58,7 +59,7 @@ static err_t take_part(struct merge_thread *t, const struct partial_record *reco
 
   counters_add(&t->with.figures->parts, 1);
   shards_heard_note(t->with.heard, partial->shard, partial->of, now_ns);
-  if (places_have(t->answered, place_of(record->key))) {
+  if (answered_queries_have(t->answered, query_digest_of(record->key))) {
     counters_add(&t->with.figures->late, 1);
     return ERR_OK;
   }
@@ -69,10 +70,10 @@ static err_t take_part(struct merge_thread *t, const struct partial_record *reco
 
 static err_t take_mark(struct merge_thread *t, struct span key, int64_t now_ns)
 {
-  struct place place = place_of(key);
+  struct query_digest digest = query_digest_of(key);
 
-  open_joins_drop(t->joins, place);
-  return places_add(t->answered, place, now_ns);
+  open_joins_drop(t->joins, digest);
+  return answered_queries_add(t->answered, digest, now_ns);
 }
 
 static void note_heartbeat(struct merge_thread *t, const struct partial *partial, int64_t now_ns)
@@ -123,7 +124,7 @@ static void drop_all(struct merge_thread *t)
 {
   t->generation = partial_reader_generation(t->clients.reader);
   open_joins_clear(t->joins);
-  places_clear(t->answered);
+  answered_queries_clear(t->answered);
   merge_batch_clear(&t->batch);
 }
 
@@ -237,7 +238,7 @@ static err_t note_sent(struct merge_thread *t)
   int64_t now_ns = clock_now_ns();
 
   for (size_t i = 0; i < t->batch.n; i++)
-    TRY(places_add(t->answered, t->batch.replies[i].place, now_ns));
+    TRY(answered_queries_add(t->answered, t->batch.replies[i].digest, now_ns));
   merge_batch_clear(&t->batch);
   t->commit_due_ns = now_ns + COMMIT_EVERY_MS * CLOCK_NS_PER_MS;
   return ERR_OK;
@@ -302,7 +303,7 @@ static void show(struct merge_thread *t)
 
   atomic_store(&f->open_queries, open_joins_count(t->joins));
   atomic_store(&f->open_bytes, open_joins_bytes(t->joins));
-  atomic_store(&f->remembered, places_count(t->answered));
+  atomic_store(&f->remembered, answered_queries_count(t->answered));
   shards_heard_forget(t->with.heard, clock_now_ns() - FORGET_SHARD_S * CLOCK_NS_PER_S);
   if (t->batch.n == 0)
     atomic_store(&t->not_ready, why_not_ready(t));
@@ -366,7 +367,7 @@ err_t merge_thread_open(const struct merge_thread_context *context, struct merge
   t->with = *context;
   atomic_store(&t->not_ready, "waiting for brokers");
   TRY(open_joins_open(config->merge.memory_bytes, (int64_t)config->merge.wait_ms * CLOCK_NS_PER_MS, &t->joins));
-  TRY(places_open((int64_t)config->merge.remember_ms * CLOCK_NS_PER_MS, &t->answered));
+  TRY(answered_queries_open((int64_t)config->merge.remember_ms * CLOCK_NS_PER_MS, &t->answered));
   t->clients_with = (struct merge_clients_context){ config, context->kafka, &t->is_stopping };
   TRY(merge_clients_open_producer(&t->clients_with, &t->clients));
   struct merge_batch_context batch = { config, context->counters, context->figures, t->clients.transaction };
@@ -390,7 +391,7 @@ void merge_thread_close(struct merge_thread **t)
   merge_clients_fini(&(*t)->handover.next);
   merge_clients_fini(&(*t)->clients);
   open_joins_close(&(*t)->joins);
-  places_close(&(*t)->answered);
+  answered_queries_close(&(*t)->answered);
   region_fini(&(*t)->scratch);
   mem_free(t);
 }

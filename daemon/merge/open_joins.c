@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hash table of the open queries by place, a list of them for each partition, and one of those that are ready. */
+/* A hash table of the open queries by digest, a list of them for each partition, and one of those that are ready. */
 #include "daemon/merge/open_joins.h"
 
 #include "base/mem.h"
@@ -58,12 +58,12 @@ void open_join_close(struct open_join **join)
   mem_free(join);
 }
 
-/* Return the link that points to the query of a place, or the last link of its bucket. */
-static struct open_join **find_link(const struct open_joins *j, struct place place)
+/* Return the link that points to the query of a digest, or the last link of its bucket. */
+static struct open_join **find_link(const struct open_joins *j, struct query_digest digest)
 {
-  struct open_join **link = &j->buckets[place.lo % BUCKETS];
+  struct open_join **link = &j->buckets[digest.lo % BUCKETS];
 
-  while (*link && !place_equal((*link)->place, place))
+  while (*link && !query_digest_equal((*link)->digest, digest))
     link = &(*link)->next_in_bucket;
   return link;
 }
@@ -71,7 +71,7 @@ static struct open_join **find_link(const struct open_joins *j, struct place pla
 /* Take a query out of everything. */
 static void detach(struct open_joins *j, struct open_join *join)
 {
-  *find_link(j, join->place) = join->next_in_bucket;
+  *find_link(j, join->digest) = join->next_in_bucket;
   TAILQ_REMOVE(&j->order[join->partition], join, in_order);
   if (join->is_ready)
     TAILQ_REMOVE(&j->ready, join, in_ready);
@@ -120,8 +120,8 @@ static void put_in_order(struct open_joins *j, struct open_join *join)
     TAILQ_INSERT_HEAD(list, join, in_order);
 }
 
-static err_t add_join(struct open_joins *j, const struct open_joins_part *part, struct place place, int64_t now_ns,
-                      struct open_join **out)
+static err_t add_join(struct open_joins *j, const struct open_joins_part *part, struct query_digest digest,
+                      int64_t now_ns, struct open_join **out)
 {
   struct open_join *join;
 
@@ -129,13 +129,13 @@ static err_t add_join(struct open_joins *j, const struct open_joins_part *part, 
   TRY(mem_array(1, sizeof *join + part->key.n, &join));
   memcpy(join + 1, part->key.p, part->key.n);
   join->key = span_of(join + 1, part->key.n);
-  join->place = place;
+  join->digest = digest;
   join->partition = part->partition;
   join->first_offset = part->offset;
   join->since_ns = now_ns;
   join->n_bytes = sizeof *join + part->key.n;
   put_in_order(j, join);
-  *find_link(j, place) = join;
+  *find_link(j, digest) = join;
   j->n++;
   j->n_bytes += join->n_bytes;
   *out = join;
@@ -192,11 +192,11 @@ static void set_time(struct open_joins *j, struct open_join *join, const struct 
 err_t open_joins_add(struct open_joins *j, const struct open_joins_part *part, int64_t now_ns,
                      enum open_joins_added *out)
 {
-  struct place place = place_of(part->key);
-  struct open_join *join = *find_link(j, place);
+  struct query_digest digest = query_digest_of(part->key);
+  struct open_join *join = *find_link(j, digest);
 
   if (!join)
-    TRY(add_join(j, part, place, now_ns, &join));
+    TRY(add_join(j, part, digest, now_ns, &join));
   *out = has_part(join, part->partial) ? OPEN_JOINS_DUPLICATE : OPEN_JOINS_ADDED;
   if (*out == OPEN_JOINS_DUPLICATE)
     return ERR_OK;
@@ -274,9 +274,9 @@ struct open_join *open_joins_take_ready(struct open_joins *j)
   return join;
 }
 
-void open_joins_drop(struct open_joins *j, struct place place)
+void open_joins_drop(struct open_joins *j, struct query_digest digest)
 {
-  struct open_join *join = *find_link(j, place);
+  struct open_join *join = *find_link(j, digest);
 
   if (join)
     detach(j, join);

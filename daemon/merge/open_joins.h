@@ -10,7 +10,7 @@
 #include <sys/queue.h>
 
 #include "base/partial.h"
-#include "daemon/merge/places.h"
+#include "daemon/merge/query_digest.h"
 #include "ingest/readers/partial_reader.h"
 
 struct open_part {
@@ -25,7 +25,7 @@ struct open_join {
   TAILQ_ENTRY(open_join) in_order; /* of the first parts, by partition */
   TAILQ_ENTRY(open_join) in_ready;
   struct open_join *next_in_bucket;
-  struct place place;
+  struct query_digest digest;
   struct span key; /* of the records; lives as long as the join */
   int32_t partition;
   int64_t first_offset; /* of its first part */
@@ -75,8 +75,8 @@ int64_t open_joins_due_ns(const struct open_joins *j);
 struct open_join *open_joins_take_ready(struct open_joins *j);
 void open_join_close(struct open_join **join);
 
-/* Drop the query at a place, if there is one: somebody has answered it. */
-void open_joins_drop(struct open_joins *j, struct place place);
+/* Drop the query of a digest, if there is one: somebody has answered it. */
+void open_joins_drop(struct open_joins *j, struct query_digest digest);
 
 /* Drop all queries: their partitions may be another daemon's now. */
 void open_joins_clear(struct open_joins *j);

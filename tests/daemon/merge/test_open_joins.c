@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "daemon/merge/answered_queries.h"
 #include "daemon/merge/open_joins.h"
 #include "tests/support/assert_ok.h"
 
@@ -198,9 +199,9 @@ static void the_oldest_part_of_a_partition_that_begins_again_is_known(void **sta
   add("a", 0, 2, (struct where){ 1, 3 });
   add("b", 0, 2, (struct where){ 1, 4 });
   assert_int_equal(open_joins_oldest(joins, 1), 3);
-  open_joins_drop(joins, place_of(span_of_str("a")));
+  open_joins_drop(joins, query_digest_of(span_of_str("a")));
   assert_int_equal(open_joins_oldest(joins, 1), 4);
-  open_joins_drop(joins, place_of(span_of_str("b")));
+  open_joins_drop(joins, query_digest_of(span_of_str("b")));
   assert_int_equal(open_joins_oldest(joins, 1), 1000);
 }
 
@@ -220,8 +221,8 @@ static void an_answered_query_is_dropped(void **state)
 {
   (void)state;
   add("q", 0, 1, (struct where){ 0, 1 });
-  open_joins_drop(joins, place_of(span_of_str("q")));
-  open_joins_drop(joins, place_of(span_of_str("unknown")));
+  open_joins_drop(joins, query_digest_of(span_of_str("q")));
+  open_joins_drop(joins, query_digest_of(span_of_str("unknown")));
   assert_int_equal(take("q"), 0);
   assert_int_equal(open_joins_count(joins), 0);
   assert_int_equal(open_joins_bytes(joins), 0);
@@ -243,28 +244,28 @@ static void memory_is_bounded_and_freed(void **state)
   assert_int_equal(open_joins_bytes(joins), 0);
 }
 
-static void places_are_kept_for_a_while(void **state)
+static void answered_queries_are_kept_for_a_while(void **state)
 {
-  struct places *places;
+  struct answered_queries *answered;
   char key[32];
 
   (void)state;
-  assert_ok(places_open(1000, &places));
+  assert_ok(answered_queries_open(1000, &answered));
   for (int i = 0; i < 5000; i++) {
     snprintf(key, sizeof key, "%d", i);
-    assert_ok(places_add(places, place_of(span_of_str(key)), 10));
+    assert_ok(answered_queries_add(answered, query_digest_of(span_of_str(key)), 10));
   }
-  assert_int_equal(places_count(places), 5000);
-  assert_true(places_have(places, place_of(span_of_str("4999"))));
-  assert_false(places_have(places, place_of(span_of_str("5000"))));
-  assert_ok(places_add(places, place_of(span_of_str("later")), 1010));
-  assert_true(places_have(places, place_of(span_of_str("0"))));
-  assert_ok(places_add(places, place_of(span_of_str("latest")), 2010));
-  assert_false(places_have(places, place_of(span_of_str("0"))));
-  assert_true(places_have(places, place_of(span_of_str("later"))));
-  places_clear(places);
-  assert_int_equal(places_count(places), 0);
-  places_close(&places);
+  assert_int_equal(answered_queries_count(answered), 5000);
+  assert_true(answered_queries_have(answered, query_digest_of(span_of_str("4999"))));
+  assert_false(answered_queries_have(answered, query_digest_of(span_of_str("5000"))));
+  assert_ok(answered_queries_add(answered, query_digest_of(span_of_str("later")), 1010));
+  assert_true(answered_queries_have(answered, query_digest_of(span_of_str("0"))));
+  assert_ok(answered_queries_add(answered, query_digest_of(span_of_str("latest")), 2010));
+  assert_false(answered_queries_have(answered, query_digest_of(span_of_str("0"))));
+  assert_true(answered_queries_have(answered, query_digest_of(span_of_str("later"))));
+  answered_queries_clear(answered);
+  assert_int_equal(answered_queries_count(answered), 0);
+  answered_queries_close(&answered);
 }
 
 int main(void)
@@ -285,7 +286,7 @@ int main(void)
     cmocka_unit_test_setup_teardown(an_end_that_the_partition_has_not_any_more_is_not_waited_for, open_all, close_all),
     cmocka_unit_test_setup_teardown(an_answered_query_is_dropped, open_all, close_all),
     cmocka_unit_test_setup_teardown(memory_is_bounded_and_freed, open_all, close_all),
-    cmocka_unit_test(places_are_kept_for_a_while),
+    cmocka_unit_test(answered_queries_are_kept_for_a_while),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
