@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/auto_close.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/regular_file.h"
@@ -68,12 +69,6 @@ bool config_secret_is_secret(const char *name, bool is_reference)
 
 /* ---- Files ---- */
 
-static void close_fd(int *fd)
-{
-  if (*fd >= 0)
-    close(*fd);
-}
-
 /* Read up to n bytes, and return how many there were; -1 on an error. */
 static ssize_t read_bytes(int fd, char *to, size_t n)
 {
@@ -99,7 +94,7 @@ static void warn_if_readable(const char *path, mode_t mode)
 
 static err_t open_file(const char *path, int *out)
 {
-  AUTO(close_fd) int fd = -1;
+  AUTO(auto_close_fd) int fd = -1;
   struct stat status;
 
   TRY(regular_file_open(path, &status, &fd));
@@ -113,7 +108,7 @@ static err_t open_file(const char *path, int *out)
 
 static err_t read_file(const char *path, char **out)
 {
-  AUTO(close_fd) int fd = -1;
+  AUTO(auto_close_fd) int fd = -1;
   AUTO(mem_free) char *text = NULL;
 
   TRY(open_file(path, &fd));

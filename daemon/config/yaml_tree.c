@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/auto_close.h"
 #include "base/mem.h"
 #include "base/regular_file.h"
 
@@ -15,12 +16,6 @@ struct yaml_tree {
   yaml_document_t document;
   bool has_document;
 };
-
-static void close_file(FILE **file)
-{
-  if (*file)
-    fclose(*file);
-}
 
 static err_t open_regular(const char *path, FILE **out)
 {
@@ -48,7 +43,7 @@ static err_t open_file(const char *path, bool may_wait, FILE **out)
 static err_t read_file(const char *path, bool may_wait, uint8_t **bytes, size_t *n)
 {
   AUTO(mem_free) uint8_t *buffer = NULL;
-  AUTO(close_file) FILE *file = NULL;
+  AUTO(auto_close_file) FILE *file = NULL;
   size_t capacity = 0;
   size_t n_read = 0;
 

@@ -124,11 +124,6 @@ static err_t ask_all(struct ctl_ask *a)
   return ERR_OK;
 }
 
-static void drop_text(char **text)
-{
-  free(*text);
-}
-
 /* Print one answer. Returns false if there is none or it is an error. */
 static bool print_answer(const struct ctl_ask *a, const struct ctl_query *query)
 {
@@ -137,7 +132,7 @@ static bool print_answer(const struct ctl_ask *a, const struct ctl_query *query)
     return false;
   }
   AUTO(ctl_json_close) json_t *answer = json_loadb(query->answer, query->n_answer, 0, NULL);
-  AUTO(drop_text) char *error = ctl_answer_error(answer);
+  AUTO(mem_free) char *error = ctl_answer_error(answer);
   if (error)
     ctl_say("query %s: %s", query->id, error);
   if (a->prints_json) {

@@ -7,18 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/auto_close.h"
 #include "base/mem.h"
-
-static void close_file(FILE **file)
-{
-  if (*file)
-    fclose(*file);
-}
-
-static void drop_text(char **text)
-{
-  free(*text);
-}
 
 static err_t add_line(struct ctl_keys *k, const char *path, struct span line)
 {
@@ -37,8 +27,8 @@ static err_t add_line(struct ctl_keys *k, const char *path, struct span line)
 
 static err_t read_lines(struct ctl_keys *k, const char *path)
 {
-  AUTO(close_file) FILE *file = fopen(path, "re");
-  AUTO(drop_text) char *line = NULL;
+  AUTO(auto_close_file) FILE *file = fopen(path, "re");
+  AUTO(mem_free) char *line = NULL;
   size_t capacity = 0;
   ssize_t n;
 

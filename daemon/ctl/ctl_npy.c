@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/auto_close.h"
 #include "base/mem.h"
 
 enum { MAGIC_BYTES = 6, HEADER_MAX = 1 << 20, TYPE_MAX = 16 };
@@ -23,15 +24,9 @@ struct ctl_npy {
   struct tensor tensor;
 };
 
-static void close_fd(int *fd)
-{
-  if (*fd >= 0)
-    close(*fd);
-}
-
 static err_t map_file(struct ctl_npy *f)
 {
-  AUTO(close_fd) int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  AUTO(auto_close_fd) int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat status;
 
   if (fd < 0)

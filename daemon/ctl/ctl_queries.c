@@ -15,11 +15,6 @@
 
 enum { ID_BYTES = 64 };
 
-static void drop_text(char **text)
-{
-  free(*text);
-}
-
 void ctl_queries_init(struct ctl_queries *q)
 {
   *q = (struct ctl_queries){ .series = (uint64_t)clock_unix_ms() << 16 ^ (uint64_t)getpid() };
@@ -79,7 +74,7 @@ err_t ctl_queries_add(struct ctl_queries *q, struct span text, const char *answe
   json_error_t error;
   const size_t flags = JSON_DECODE_ANY | JSON_REJECT_DUPLICATES;
   AUTO(ctl_json_close) json_t *query = json_loadb((const char *)text.p, text.n, flags, &error);
-  AUTO(drop_text) char *dumped = NULL;
+  AUTO(mem_free) char *dumped = NULL;
   AUTO(mem_free) char *id = NULL;
   char *copy;
 
@@ -104,7 +99,7 @@ err_t ctl_queries_add(struct ctl_queries *q, struct span text, const char *answe
 
 static err_t set_text(struct ctl_query *query, const json_t *json)
 {
-  AUTO(drop_text) char *dumped = json_dumps(json, JSON_COMPACT);
+  AUTO(mem_free) char *dumped = json_dumps(json, JSON_COMPACT);
   char *copy;
 
   if (!dumped)

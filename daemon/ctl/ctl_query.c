@@ -6,13 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "daemon/ctl/ctl_ask.h"
 #include "daemon/ctl/ctl_item_line.h"
-
-static void drop_text(char **text)
-{
-  free(*text);
-}
 
 static void close_file(FILE **file)
 {
@@ -23,7 +19,7 @@ static void close_file(FILE **file)
 static err_t read_file(struct ctl_ask *a, const char *path)
 {
   AUTO(close_file) FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
-  AUTO(drop_text) char *line = NULL;
+  AUTO(mem_free) char *line = NULL;
   size_t capacity = 0;
   ssize_t n;
 

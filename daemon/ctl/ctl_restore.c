@@ -4,14 +4,9 @@
 #include "daemon/ctl/ctl_store.h"
 #include "store/store_backup.h"
 
-static void drop_text(char **text)
-{
-  mem_free(text);
-}
-
 static err_t run_restore(const struct ctl_options *options, int argc, char **argv)
 {
-  AUTO(drop_text) char *store = NULL;
+  AUTO(mem_free) char *store = NULL;
   const char *from;
 
   TRY(ctl_store_parse(argc, argv, true, &from));

@@ -3,14 +3,9 @@
 #include "base/mem.h"
 #include "daemon/ctl/ctl_store.h"
 
-static void drop_text(char **text)
-{
-  mem_free(text);
-}
-
 static err_t run_verify(const struct ctl_options *options, int argc, char **argv)
 {
-  AUTO(drop_text) char *store = NULL;
+  AUTO(mem_free) char *store = NULL;
   const char *directory;
 
   TRY(ctl_store_parse(argc, argv, false, &directory));

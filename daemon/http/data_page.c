@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/region.h"
 #include "daemon/http/url_key.h"
 #include "ingest/json/json_bytes.h"
@@ -75,11 +76,6 @@ static void say(struct data_page *page, unsigned code, const char *format, ...)
   va_end(args);
 }
 
-static void free_text(char **text)
-{
-  free(*text);
-}
-
 /* Print a value, and release it. The caller frees the text. */
 static err_t print(json_t *json, char **out)
 {
@@ -93,7 +89,7 @@ static err_t print(json_t *json, char **out)
 /* The item is a line that `sluicectl load` takes; "record" says which record of the topic changed it last. */
 static err_t show_item(const struct status *s, struct span key, struct region *region, struct data_page *page)
 {
-  AUTO(free_text) char *name = NULL;
+  AUTO(mem_free) char *name = NULL;
   struct item_change item;
   struct span value;
   bool is_found;

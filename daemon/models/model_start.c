@@ -5,21 +5,16 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/auto_close.h"
 #include "base/log.h"
 #include "base/sha256.h"
 #include "daemon/models/model_path.h"
 #include "daemon/models/model_rows.h"
 
-static void close_stream(FILE **in)
-{
-  if (*in)
-    fclose(*in);
-}
-
 /* Is the file there, with this digest? */
 static bool has_digest(const char *path, const char *digest)
 {
-  AUTO(close_stream) FILE *in = fopen(path, "rbe");
+  AUTO(auto_close_file) FILE *in = fopen(path, "rbe");
   char found[SHA256_HEX_BYTES];
 
   return in && sha256_file(in, found) == ERR_OK && strcmp(found, digest) == 0;

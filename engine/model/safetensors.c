@@ -10,17 +10,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/auto_close.h"
 #include "base/mem.h"
 #include "base/regular_file.h"
 #include "engine/model/safetensors_file.h"
 
 enum { HEADER_MAX = 100 * 1024 * 1024 };
-
-static void close_file(FILE **file)
-{
-  if (*file)
-    fclose(*file);
-}
 
 static err_t read_bytes(struct safetensors *f, FILE *file)
 {
@@ -57,7 +52,7 @@ static err_t open_regular(const char *path, struct stat *status, FILE **out)
 
 static err_t load_file(struct safetensors *f, bool is_mapped)
 {
-  AUTO(close_file) FILE *file = NULL;
+  AUTO(auto_close_file) FILE *file = NULL;
   struct stat status;
 
   TRY(open_regular(f->path, &status, &file));

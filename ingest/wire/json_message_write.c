@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "base/utf8.h"
 #include "ingest/json/base64.h"
 #include "ingest/wire/json_message.h"
@@ -254,11 +255,6 @@ static err_t write_message(struct writer *w, const ProtobufCMessage *message, js
   return give(json_incref(object), out);
 }
 
-static void free_text(char **text)
-{
-  free(*text);
-}
-
 err_t json_message_write(const ProtobufCMessage *message, const struct json_rules *rules, struct region *r,
                          struct span *out)
 {
@@ -267,7 +263,7 @@ err_t json_message_write(const ProtobufCMessage *message, const struct json_rule
 
   TRY(write_message(&w, message, &json));
   size_t digits = w.has_f64 ? F64_DIGITS : F32_DIGITS;
-  AUTO(free_text) char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(digits));
+  AUTO(mem_free) char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(digits));
   if (!text)
     FAIL(ERR_MEMORY, "no memory for JSON");
   return region_copy(r, span_of_str(text), out);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/auto_close.h"
 #include "base/mem.h"
 #include "base/query.h"
 #include "daemon/ctl/ctl_array.h"
@@ -18,21 +19,10 @@
 
 enum { ID_FIELD = 1 << 3 | 2, ID_MAX = 127 }; /* of field 1 of Query, and so that its length takes a byte */
 
-static void close_file(FILE **file)
-{
-  if (*file)
-    fclose(*file);
-}
-
-static void drop_text(char **text)
-{
-  free(*text);
-}
-
 /* Encode a query and add it. */
 static err_t add(struct bench_pool *p, const json_t *query)
 {
-  AUTO(drop_text) char *text = json_dumps(query, JSON_COMPACT | JSON_REAL_PRECISION(9));
+  AUTO(mem_free) char *text = json_dumps(query, JSON_COMPACT | JSON_REAL_PRECISION(9));
   struct span made;
 
   if (!text)
@@ -170,8 +160,8 @@ static err_t add_line(struct bench_pool *p, const struct bench_pool_options *o, 
 
 static err_t add_lines(struct bench_pool *p, const struct bench_pool_options *o, json_t *common)
 {
-  AUTO(close_file) FILE *file = fopen(o->path, "re");
-  AUTO(drop_text) char *line = NULL;
+  AUTO(auto_close_file) FILE *file = fopen(o->path, "re");
+  AUTO(mem_free) char *line = NULL;
   size_t capacity = 0;
   char reason[256];
   ssize_t n;

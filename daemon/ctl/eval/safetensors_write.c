@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/mem.h"
+
 /* The data begins at a multiple of this many bytes. */
 enum { DATA_ALIGN = 8 };
 
@@ -32,11 +34,6 @@ static void drop_draft(struct draft *d)
 static void drop_json(json_t **json)
 {
   json_decref(*json);
-}
-
-static void drop_text(char **text)
-{
-  free(*text);
 }
 
 static err_t open_draft(const char *path, struct draft *d)
@@ -146,7 +143,7 @@ err_t safetensors_write(const char *path, const struct safetensors_entry *metada
                         const struct tensor *tensors, size_t n_tensors)
 {
   AUTO(drop_draft) struct draft draft = { 0 };
-  AUTO(drop_text) char *header = NULL;
+  AUTO(mem_free) char *header = NULL;
 
   TRY(make_header(metadata, n_metadata, tensors, n_tensors, &header));
   TRY(open_draft(path, &draft));

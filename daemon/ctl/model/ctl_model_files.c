@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/auto_close.h"
 #include "base/mem.h"
 #include "ingest/wire/model_chunk.h"
 #include "ingest/kafka/sender.h"
@@ -77,12 +78,6 @@ static err_t finish(struct upload *u)
 
 /* ---- Uploading ---- */
 
-static void close_stream(FILE **in)
-{
-  if (*in)
-    fclose(*in);
-}
-
 static void free_bytes(uint8_t **bytes)
 {
   mem_free(bytes);
@@ -121,7 +116,7 @@ static err_t send_file(struct upload *u, FILE *in, const char *path, uint64_t n_
 
 err_t ctl_model_files_upload(struct ctl_context *ctx, const char *path, const char *digest, uint64_t *n_bytes)
 {
-  AUTO(close_stream) FILE *in = NULL;
+  AUTO(auto_close_file) FILE *in = NULL;
   struct upload u;
 
   TRY(open_file(ctx, path, &in, n_bytes));
