@@ -242,14 +242,16 @@ class Client:
             self.replies.setdefault(reply.answer.id, []).append(reply)
 
     def wait(self, ids, timeout_s=30):
-        """Wait for these queries, and return {id: first answer}. Check the key and format of every reply."""
-        self.flush()
+        """Wait for these queries, and return {id: first answer}. Check the key and format of every reply. Others may be
+        sent meanwhile by another thread, so the producer may never be empty."""
         deadline = time.monotonic() + timeout_s * SLOWNESS
         while not all(i in self.replies for i in ids):
             if time.monotonic() > deadline:
                 missing = [i for i in ids if i not in self.replies]
                 raise AssertionError(f"{len(missing)} of {len(ids)} queries have no answer after "
-                                     f"{timeout_s * SLOWNESS:.0f} s: {missing[:5]}")
+                                     f"{timeout_s * SLOWNESS:.0f} s: {missing[:5]}; "
+                                     f"{len(self.producer)} messages are not sent yet")
+            self.producer.poll(0)
             self.poll(0.01)
         for i in ids:
             key, is_json = self.sent[i]
