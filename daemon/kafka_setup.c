@@ -25,7 +25,7 @@ static err_t create_topics(struct kafka_setup *s)
 
 err_t kafka_setup_open(const struct config *config, struct kafka_setup *out)
 {
-  *out = (struct kafka_setup){ .config = config };
+  *out = (struct kafka_setup){ .config = config, .reader_group = { "group.id", config->catalogue.group } };
   if (!config->embedded_broker.is_enabled)
     return ERR_OK;
   TRY(embedded_broker_open(&out->broker));
@@ -63,5 +63,16 @@ struct kafka_layers kafka_setup_layers(const struct kafka_setup *s, const struct
     kafka_layers_add(&layers, s->embedded, is_consumer ? 2 : 1);
   kafka_layers_add(&layers, s->config->kafka.items, s->config->kafka.n);
   kafka_layers_add(&layers, own->items, own->n);
+  return layers;
+}
+
+struct kafka_layers kafka_setup_reader_layers(const struct kafka_setup *s, const struct kafka_properties *own,
+                                              const char *client)
+{
+  struct kafka_layers layers = kafka_setup_layers(s, own, true);
+
+  if (s->config->catalogue.commit_interval_ms > 0) /* otherwise we may perhaps use no group */
+    kafka_layers_add(&layers, &s->reader_group, 1);
+  layers.client = client;
   return layers;
 }

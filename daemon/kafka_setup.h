@@ -8,8 +8,9 @@
 #include "ingest/kafka/embedded_broker.h"
 
 struct kafka_setup {
-  struct embedded_broker *broker;    /* NULL: a real broker is used */
-  struct kafka_property embedded[2]; /* what clients of the embedded broker need */
+  struct embedded_broker *broker;     /* NULL: a real broker is used */
+  struct kafka_property embedded[2];  /* what clients of the embedded broker need */
+  struct kafka_property reader_group; /* of consumers of whole topics, outside of any group */
   const struct config *config;
 };
 
@@ -26,5 +27,13 @@ const char *kafka_setup_bootstrap(const struct kafka_setup *s);
  */
 struct kafka_layers kafka_setup_layers(const struct kafka_setup *s, const struct kafka_properties *own,
                                        bool is_consumer);
+
+/* The same for a consumer that reads a whole topic. librdkafka asks for a group, although the consumer is in none: it
+ * is the one to which the catalogue's positions are committed, if they are, because we may use that one.
+ *
+ * client  the consumer's name in the log and in the statistics, a literal
+ */
+struct kafka_layers kafka_setup_reader_layers(const struct kafka_setup *s, const struct kafka_properties *own,
+                                              const char *client);
 
 #endif

@@ -29,7 +29,7 @@ static err_t step(struct catalogue *c)
   struct damage_sighting damage;
 
   pulse_beat();
-  TRY(catalogue_topic_note_reading(&c->topic));
+  TRY(catalogue_topic_note_reading(c));
   TRY(catalogue_take_batch(c, &damage));
   touch_positions(c);
   TRY(catalogue_pass_batch_on(c, &damage));
@@ -106,13 +106,10 @@ err_t catalogue_open(const struct catalogue_context *context, struct catalogue *
 {
   AUTO(catalogue_close) struct catalogue *c = NULL;
   const struct config *config = context->config;
-  struct kafka_layers layers = kafka_setup_layers(context->kafka, &config->catalogue.kafka, true);
+  struct kafka_layers layers = kafka_setup_reader_layers(context->kafka, &config->catalogue.kafka, "catalogue");
 
   TRY(mem_array(1, sizeof *c, &c));
   c->with = *context;
-  c->commit.group = (struct kafka_property){ "group.id", config->catalogue.group };
-  if (config->catalogue.commit_interval_ms > 0)
-    kafka_layers_add(&layers, &c->commit.group, 1);
   pthread_mutex_init(&c->load.lock, NULL);
   catalogue_report_init(&c->report);
   catalogue_rebuild_init(config, context->store, &c->rebuild);
@@ -122,9 +119,7 @@ err_t catalogue_open(const struct catalogue_context *context, struct catalogue *
   TRY(catalogue_format_init(config, &c->gather.format));
   TRY(item_batch_init(config->catalogue.batch_items, &c->batch));
   TRY(mem_array(CATALOGUE_POLL_ITEMS, sizeof *c->gather.records, &c->gather.records));
-  layers.client = "catalogue";
-  TRY(catalogue_topic_init(&layers, config, context->store, &c->topic));
-  layers.client = NULL;
+  TRY(followed_topic_init(&layers, config->catalogue.topic, &c->topic));
   topic_audit_init(&layers, config->catalogue.topic, (int64_t)config->catalogue.partitions_refresh_ms * CLOCK_NS_PER_MS,
                    &c->audit);
   if (pthread_create(&c->thread, NULL, run, c) != 0)
@@ -166,7 +161,7 @@ void catalogue_close(struct catalogue **c)
   catalogue_stop(*c);
   models_close(&(*c)->models);
   topic_audit_fini(&(*c)->audit);
-  catalogue_topic_fini(&(*c)->topic);
+  followed_topic_fini(&(*c)->topic);
   item_batch_fini(&(*c)->batch);
   item_batch_fini(&(*c)->ahead.storing);
   letter_window_fini(&(*c)->letters);

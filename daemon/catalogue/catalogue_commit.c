@@ -37,10 +37,10 @@ err_t catalogue_commit(struct catalogue *c)
   uint64_t digest = digest_of(positions, n);
   if (topic_reader_take_refusal(c->topic.reader) && c->commit.again_ns > now + REFUSED_INTERVALS * interval_ns)
     c->commit.again_ns = now + REFUSED_INTERVALS * interval_ns;
-  if (digest == c->topic.committed_digest && now < c->commit.again_ns)
+  if (digest == c->commit.digest && now < c->commit.again_ns)
     return ERR_OK;
   if (topic_reader_commit(c->topic.reader, positions, n)) {
-    c->topic.committed_digest = digest;
+    c->commit.digest = digest;
     c->commit.again_ns = now + UNCHANGED_EVERY_S * CLOCK_NS_PER_S;
   }
   return ERR_OK;

@@ -21,6 +21,7 @@ static err_t publish_positions(struct catalogue *c)
 static err_t note_connected(struct catalogue *c)
 {
   letter_window_forget(&c->letters);
+  c->commit.digest = 0;
   catalogue_pause_damaged(c);
   store_set_log_partitions(c->with.store, c->topic.positions.n);
   store_retry_refused(c->with.store);
@@ -36,7 +37,7 @@ static err_t note_connected(struct catalogue *c)
       catalogue_set_phase(c, CATALOGUE_CATCHING_UP, NULL);
   }
   TRY(topic_audit_begin(&c->audit, &c->topic.positions));
-  TRY(catalogue_topic_start_reading(&c->topic));
+  TRY(catalogue_topic_start_reading(c));
   return publish_positions(c);
 }
 
@@ -62,6 +63,12 @@ static bool has_telling_phase(const struct catalogue *c)
   return phase == CATALOGUE_REBUILDING || phase == CATALOGUE_DENIED || phase == CATALOGUE_DISK_FULL;
 }
 
+/* Open another consumer if this one was left, or if certificates have changed: perhaps they are what was wrong. */
+static err_t reopen_if_outdated(struct catalogue *c)
+{
+  return c->topic.is_left || topic_reader_is_outdated(c->topic.reader) ? followed_topic_reopen(&c->topic) : ERR_OK;
+}
+
 /* A stop while waiting must not return ERR_OK: the positions may be of another topic then, and must not be stored. */
 err_t catalogue_connect(struct catalogue *c)
 {
@@ -72,9 +79,9 @@ err_t catalogue_connect(struct catalogue *c)
   TRY(catalogue_report_away(c));
   while (!catalogue_is_stopping(c)) {
     pulse_beat();
-    err_code_t err = catalogue_topic_renew(&c->topic);
+    err_code_t err = reopen_if_outdated(c);
     if (err == ERR_OK)
-      err = catalogue_topic_resume(&c->topic);
+      err = catalogue_topic_resume(c);
     if (err == ERR_OK)
       return note_connected(c);
     if (err == ERR_DISCONTINUITY) {

@@ -95,7 +95,7 @@ static err_t check_damage(struct catalogue *c, struct damage *d, bool *is_over)
   if (*is_over || clock_now_ns() < d->retry_ns)
     return ERR_OK;
   d->retry_ns = INT64_MAX; /* no retry is due until this one fails */
-  return catalogue_topic_retry(&c->topic, d->partition);
+  return catalogue_topic_retry(c, d->partition);
 }
 
 static void end_damage(struct catalogue *c, struct damage *d)

@@ -11,14 +11,14 @@
 static err_t skip_gap(struct catalogue *c, const char *reason)
 {
   TRY(store_forget_log(c->with.store)); /* before the event: on a full disk this is tried again and again */
-  if (c->topic.has_resumed)
+  if (c->reading.has_resumed)
     log_error("embedded_broker_gap",
               "reason=%s limit=\"the embedded broker keeps about 5 MB of each partition\" "
               "remedy=\"write slower, set embedded_broker.partitions higher, or use a real broker: ops/kafka start\"",
               log_quote(span_of_str(reason)));
   else
     log_info("embedded_broker_begins_anew", "note=\"the stored items are kept\"");
-  counters_add(&c->with.counters->gaps, c->topic.has_resumed);
+  counters_add(&c->with.counters->gaps, c->reading.has_resumed);
   return ERR_OK;
 }
 

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/delivery/record_letter.h"
 
 /* How long an idle thread waits for a record before it goes through its loop. */
 enum { POLL_MS = 50 };
@@ -21,10 +20,8 @@ static void count_lost_letter(struct catalogue *c)
 /* Send a dead letter for a record. If too many wait for delivery already, it is lost and counted. */
 static void send_letter(struct catalogue *c, const struct topic_record *record, err_code_t err)
 {
-  struct store_position before = topic_position_before(record);
-  struct dead_letter letter = record_letter_of(record, c->with.config->catalogue.dead_letter_topic, c->topic.name, err);
-
-  if (!letter_window_send(&c->letters, c->with.delivery, &before, letter))
+  if (!letter_window_send(&c->letters, c->with.delivery, c->with.config->catalogue.dead_letter_topic, record,
+                          c->topic.name, err))
     count_lost_letter(c);
 }
 
@@ -32,11 +29,7 @@ static err_t add_record(struct catalogue *c, const struct topic_record *record)
 {
   bool is_new;
 
-  if (record->is_end) {
-    topic_positions_note_end(&c->topic.positions, record->partition, record->offset);
-    return ERR_OK;
-  }
-  TRY(topic_positions_advance(&c->topic.positions, record, &is_new));
+  TRY(followed_topic_take(&c->topic, record, &is_new));
   if (!is_new)
     return ERR_OK;
   err_code_t err = item_batch_add(&c->batch, &c->gather.format, &c->gather.rules, record);
@@ -51,7 +44,7 @@ static err_t note_out_of_range(struct catalogue *c, const struct topic_events *e
 {
   if ((size_t)events->out_of_range_partition >= c->topic.positions.n)
     return ERR_OK;
-  TRY(catalogue_topic_verify_position(&c->topic, events->out_of_range_partition));
+  TRY(catalogue_topic_verify_position(c, events->out_of_range_partition));
   *damage = (struct damage_sighting){ true, events->out_of_range_partition,
                                       c->topic.positions.items[events->out_of_range_partition].position.at.next };
   return ERR_OK;

@@ -89,7 +89,7 @@ static err_t check_partitions(struct catalogue *c)
   if (now < c->progress.refresh_due_ns)
     return ERR_OK;
   c->progress.refresh_due_ns = now + (int64_t)c->with.config->catalogue.partitions_refresh_ms * CLOCK_NS_PER_MS;
-  TRY(catalogue_topic_add_new_partitions(&c->topic)); /* fails if the topic is gone; reading resumes when it is back */
+  TRY(catalogue_topic_add_new_partitions(c)); /* fails if the topic is gone; reading resumes when it is back */
   store_set_log_partitions(c->with.store, c->topic.positions.n);
   return ERR_OK;
 }
@@ -125,7 +125,7 @@ static err_t check_room(struct catalogue *c)
  * take as long, so this is only said. */
 static void note_slow_reading(struct catalogue *c)
 {
-  int64_t read_ns = c->topic.positions.longest_read_ns, kept_ns = c->topic.tombstone_retention_ns;
+  int64_t read_ns = c->topic.positions.longest_read_ns, kept_ns = c->reading.tombstone_retention_ns;
 
   c->topic.positions.longest_read_ns = 0;
   if (kept_ns == 0 || read_ns <= kept_ns || read_ns < SLOW_READING_S * CLOCK_NS_PER_S)

@@ -45,7 +45,7 @@ static err_t wait_for_permission(struct catalogue *c)
   log_warn("catalogue_waiting", "reason=%s", log_failure());
   catalogue_set_phase(c, CATALOGUE_DENIED, err_message());
   TRY(catalogue_wait_to_reopen(c, CATALOGUE_REFUSED_MS));
-  catalogue_topic_leave(&c->topic);
+  followed_topic_leave(&c->topic);
   return catalogue_connect(c);
 }
 
@@ -53,7 +53,7 @@ static err_t reconnect(struct catalogue *c)
 {
   log_warn("catalogue_waiting", "reason=%s", log_failure());
   catalogue_set_phase(c, CATALOGUE_CONNECTING, err_message());
-  catalogue_topic_leave(&c->topic);
+  followed_topic_leave(&c->topic);
   return catalogue_connect(c);
 }
 
@@ -61,17 +61,11 @@ err_t catalogue_renew(struct catalogue *c)
 {
   struct topic_reader *next;
 
-  if (!topic_reader_is_outdated(c->topic.reader) || !renewal_wait_is_over(&c->renewal))
+  TRY(followed_topic_renew(&c->topic, &next));
+  if (!next)
     return ERR_OK;
-  err_code_t err = catalogue_topic_open_next(&c->topic, &next);
-  if (err == ERR_KAFKA_RETRY) {
-    renewal_wait_begin(&c->renewal, "catalogue");
-    return ERR_OK;
-  }
-  TRY(err);
-  renewal_wait_end(&c->renewal);
   catalogue_forget_batch(c);
-  catalogue_topic_take_over(&c->topic, &next);
+  followed_topic_take_over(&c->topic, &next);
   return catalogue_connect(c);
 }
 

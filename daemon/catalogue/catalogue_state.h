@@ -7,6 +7,7 @@
  *   catalogue_recover.c        what to do after an error that can be waited out
  *   catalogue_progress.c       caught up, rebuilt, more partitions, room again
  *   catalogue_connect.c        start reading where the store stands
+ *   catalogue_topic.c          the topic's partitions, and whether it continues the store
  *   catalogue_discontinuity.c  rebuild or stop when the topic does not continue the store
  *   catalogue_damage.c         partitions with damaged offsets: log, back off, read again
  *   catalogue_ahead.c          read the next batch while the store writes the last one
@@ -30,11 +31,10 @@
 #include "daemon/age_watch.h"
 #include "daemon/catalogue/catalogue.h"
 #include "daemon/catalogue/catalogue_rebuild.h"
-#include "daemon/catalogue/catalogue_topic.h"
 #include "daemon/catalogue/item_batch.h"
 #include "daemon/models/models.h"
 #include "daemon/pulse.h"
-#include "daemon/renewal_wait.h"
+#include "daemon/topic/followed_topic.h"
 #include "daemon/topic/letter_window.h"
 #include "daemon/topic/topic_audit.h"
 
@@ -74,6 +74,13 @@ struct batch_write {
   struct position *watermark;       /* [n_positions], for the watermark */
   size_t n_positions;
   struct store_effects effects;
+};
+
+/* Since when tombstones may have been missed: catalogue_topic.c. */
+struct catalogue_reading {
+  bool has_resumed;               /* since the daemon's start */
+  int64_t last_read_ns;           /* once it has resumed: time of the last read (clock_boot_ns) */
+  int64_t tombstone_retention_ns; /* how long the topic keeps tombstones; 0: for ever, or unknown */
 };
 
 /* How records are read into a batch: catalogue_gather.c. */
@@ -121,7 +128,7 @@ struct catalogue_progress {
 
 /* The commits for Kafka's tools: catalogue_commit.c. */
 struct catalogue_commit {
-  struct kafka_property group; /* of the consumers */
+  uint64_t digest; /* of the positions that this consumer has begun to commit; 0: none */
   int64_t due_ns;
   int64_t again_ns; /* when positions that have not changed are committed again */
 };
@@ -135,9 +142,8 @@ struct catalogue_sweep {
 /* Fields that one file owns, or that change together, are the structs above. Several files use the others. */
 struct catalogue {
   struct catalogue_context with;
-  struct catalogue_topic topic;
+  struct followed_topic topic;
   struct topic_audit audit;
-  struct renewal_wait renewal;
   struct catalogue_rebuild rebuild;
   struct letter_window letters;
   struct background background; /* for what no query waits for */
@@ -147,6 +153,7 @@ struct catalogue {
   struct region scratch;        /* positions of one batch */
   struct damages damages;
   struct age_watch ages;
+  struct catalogue_reading reading;
   struct catalogue_gather gather;
   struct catalogue_ahead ahead;
   struct catalogue_bulk bulk;
@@ -191,6 +198,40 @@ err_t catalogue_note_progress(struct catalogue *c);
  *
  * Returns ERR_STOPPING when the daemon stops while waiting. */
 err_t catalogue_connect(struct catalogue *c);
+
+/* ---- catalogue_topic.c: errors as catalogue_topic_resume(); blocks for a broker, up to some seconds ---- */
+
+/* Set the position of every partition from the store, and write the topic's name and cluster to the store. Reads no
+ * records: catalogue_topic_start_reading() begins that. If a wrong configuration has begun a rebuild and the topic is
+ * now the served catalogue's own again, the rebuild is abandoned.
+ *
+ * Returns ERR_KAFKA_RETRY while broker or topic are away; ERR_CONFIG when the topic has fewer partitions than there are
+ * shards; ERR_DISCONTINUITY when
+ *   cluster, topic or number of partitions do not fit the store,
+ *   a position is outside its partition, or
+ *   the topic was not read for longer than it keeps tombstones.
+ */
+err_t catalogue_topic_resume(struct catalogue *c);
+
+/* Start fetching all partitions that are not fetched yet, each from its position. Paused ones are skipped. */
+err_t catalogue_topic_start_reading(struct catalogue *c);
+
+/* Note the time of a read. Call this before each.
+ *
+ * Returns ERR_KAFKA_RETRY when the previous read was so long ago that deletes may be missing: then the topic must be
+ * resumed again, which verifies it. */
+err_t catalogue_topic_note_reading(struct catalogue *c);
+
+/* Start reading the partitions that were added to the topic, from their first records. Returns errors as
+ * catalogue_topic_resume() does. */
+err_t catalogue_topic_add_new_partitions(struct catalogue *c);
+
+/* Fetch one partition again from its position. */
+err_t catalogue_topic_retry(struct catalogue *c, int32_t partition);
+
+/* Verify that a partition's position is within the offsets that the broker has now. Returns ERR_DISCONTINUITY with the
+ * offsets; ERR_KAFKA_RETRY. */
+err_t catalogue_topic_verify_position(struct catalogue *c, int32_t partition);
 
 /* ---- catalogue_discontinuity.c ---- */
 

@@ -26,6 +26,7 @@ struct model_fetch_errand {
 void model_fetching_init(const struct config *config, const struct kafka_layers *layers, struct model_fetching *out)
 {
   *out = (struct model_fetching){ .config = config, .layers = *layers };
+  out->layers.client = NULL; /* the name in the statistics is that of the control topic's consumer */
 }
 
 bool model_fetching_is_needed(const struct model_entry *entry)

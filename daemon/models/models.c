@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "daemon/delivery/record_letter.h"
 #include "daemon/models/model_rows.h"
 #include "daemon/models/model_shadows.h"
 #include "daemon/models/models_topic.h"
@@ -20,7 +19,6 @@ enum { POLL_RECORDS = 64 };
 struct models {
   struct models_context with;
   struct models_topic topic;
-  struct kafka_property group; /* of the consumer */
   struct model_state state;
   struct model_work work;
   struct models_report report;
@@ -90,9 +88,6 @@ static err_t note_letters(struct models *m)
 
 static void refuse(struct models *m, const struct topic_record *record, err_code_t err)
 {
-  struct dead_letter letter = record_letter_of(record, m->with.config->catalogue.dead_letter_topic, m->topic.name, err);
-  struct store_position before = topic_position_before(record);
-
   log_error("model_record_refused", "offset=%" PRId64 " key=%s reason=%s", record->offset, log_quote(record->key),
             log_failure());
   models_report_lock(&m->report);
@@ -100,7 +95,8 @@ static void refuse(struct models *m, const struct topic_record *record, err_code
   snprintf(m->report.refused, sizeof m->report.refused, "offset %" PRId64 ", key %s: %s", record->offset,
            log_quote(record->key), err_message());
   models_report_unlock(&m->report);
-  if (!letter_window_send(&m->letters, m->with.delivery, &before, letter))
+  if (!letter_window_send(&m->letters, m->with.delivery, m->with.config->catalogue.dead_letter_topic, record,
+                          m->topic.followed.name, err))
     counters_add(&m->with.counters->dead_letters_lost, 1);
 }
 
@@ -273,14 +269,10 @@ struct models_report *models_report_of(struct models *m)
 static err_t open_topic(struct models *m)
 {
   const struct config *config = m->with.config;
-  struct kafka_layers layers = kafka_setup_layers(m->with.kafka, &config->catalogue.kafka, true);
+  struct kafka_layers layers = kafka_setup_reader_layers(m->with.kafka, &config->catalogue.kafka, "models");
 
-  m->group = (struct kafka_property){ "group.id", config->catalogue.group };
-  if (config->catalogue.commit_interval_ms > 0) /* otherwise we may perhaps use no group */
-    kafka_layers_add(&layers, &m->group, 1);
   if (*config->models.files_topic)
     model_work_fetch_from(&m->work, &layers);
-  layers.client = "models";
   return models_topic_init(&layers, config->models.topic,
                            (int64_t)config->catalogue.partitions_refresh_ms * CLOCK_NS_PER_MS, &m->topic);
 }

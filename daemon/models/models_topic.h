@@ -7,21 +7,14 @@
 #ifndef DAEMON_MODELS_MODELS_TOPIC_H
 #define DAEMON_MODELS_MODELS_TOPIC_H
 
-#include "daemon/renewal_wait.h"
+#include "daemon/topic/followed_topic.h"
 #include "daemon/topic/topic_audit.h"
-#include "daemon/topic/topic_position.h"
-#include "ingest/readers/topic_reader.h"
 
 enum { MODELS_PROBLEM_BYTES = 512 };
 
 struct models_topic {
-  struct kafka_layers layers;
-  const char *name;
-  struct topic_reader *reader; /* owned */
-  struct topic_positions positions;
-  struct topic_audit audit; /* a topic that is replaced within a moment looks like the former one */
-  struct renewal_wait renewal;
-  bool must_reopen;                   /* something went wrong: another consumer is opened before the next attempt */
+  struct followed_topic followed;
+  struct topic_audit audit;           /* a topic that is replaced within a moment looks like the former one */
   bool is_connected;                  /* the partition is being read */
   bool is_another_one;                /* it does not continue the store: the stored position means nothing */
   bool has_caught_up;                 /* it was read to where it ended when it was first connected */

@@ -8,9 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "daemon/delivery/record_letter.h"
 #include "daemon/pulse.h"
-#include "daemon/renewal_wait.h"
 #include "daemon/seen/seen_batch.h"
 #include "daemon/seen/seen_topic.h"
 #include "daemon/seen/user_stamps.h"
@@ -30,8 +28,6 @@ struct seen {
   struct seen_context with;
   struct seen_store *store;
   struct seen_topic topic;
-  struct renewal_wait renewal;
-  struct kafka_property group; /* librdkafka asks for one, although nothing is committed: one that we may use */
   struct seen_batch batch;
   struct letter_window letters;
   struct topic_record *records; /* [POLL_RECORDS] */
@@ -56,10 +52,8 @@ struct seen {
 /* Send a dead letter. Until it is delivered, the stored position stays before its record. */
 static void send_letter(struct seen *s, const struct topic_record *record, err_code_t err)
 {
-  struct store_position before = topic_position_before(record);
-  struct dead_letter letter = record_letter_of(record, s->with.config->catalogue.dead_letter_topic, s->topic.name, err);
-
-  if (!letter_window_send(&s->letters, s->with.delivery, &before, letter))
+  if (!letter_window_send(&s->letters, s->with.delivery, s->with.config->catalogue.dead_letter_topic, record,
+                          s->topic.followed.name, err))
     counters_add(&s->with.counters->dead_letters_lost, 1);
 }
 
@@ -67,11 +61,7 @@ static err_t add_record(struct seen *s, const struct topic_record *record)
 {
   bool is_new;
 
-  if (record->is_end) {
-    topic_positions_note_end(&s->topic.positions, record->partition, record->offset);
-    return ERR_OK;
-  }
-  TRY(topic_positions_advance(&s->topic.positions, record, &is_new));
+  TRY(followed_topic_take(&s->topic.followed, record, &is_new));
   if (!is_new)
     return ERR_OK;
   counters_add(&s->with.counters->seen_records, 1);
@@ -88,7 +78,7 @@ static err_t add_record(struct seen *s, const struct topic_record *record)
  */
 static err_t poll_records(struct seen *s, int timeout_ms, size_t *n, struct topic_events *events)
 {
-  topic_reader_poll(s->topic.reader, POLL_RECORDS, timeout_ms, s->records, n, events);
+  topic_reader_poll(s->topic.followed.reader, POLL_RECORDS, timeout_ms, s->records, n, events);
   for (size_t i = 0; i < *n; i++)
     TRY(add_record(s, &s->records[i]));
   return ERR_OK;
@@ -117,8 +107,8 @@ static err_t gather(struct seen *s, struct topic_events *events)
 static err_t list_positions(struct seen *s, struct store_position **out, size_t *n)
 {
   region_reset(&s->scratch);
-  TRY(region_array(&s->scratch, s->topic.positions.n, sizeof **out, out));
-  *n = topic_positions_list_changed(&s->topic.positions, *out);
+  TRY(region_array(&s->scratch, s->topic.followed.positions.n, sizeof **out, out));
+  *n = topic_positions_list_changed(&s->topic.followed.positions, *out);
   for (size_t i = 0; i < *n; i++) {
     const struct store_position *hold = letter_window_hold(&s->letters, (*out)[i].at.partition);
     if (hold)
@@ -129,13 +119,13 @@ static err_t list_positions(struct seen *s, struct store_position **out, size_t 
 
 static void write_partition(struct seen *s, size_t i)
 {
-  const struct topic_position *at = &s->topic.positions.items[i];
+  const struct topic_position *at = &s->topic.followed.positions.items[i];
   struct seen_partition *p = &s->progress.partitions[i];
 
   p->is_read_on |= at->has_read_end || at->position.at.next > p->next;
   if (at->position.at.next > p->next) /* it may have resumed below, where an open dead letter holds the store back */
     p->next = at->position.at.next;
-  p->end = topic_reader_log_end(s->topic.reader, (int32_t)i);
+  p->end = topic_reader_log_end(s->topic.followed.reader, (int32_t)i);
 }
 
 /* A problem is over when every partition was read on, not when the topic is connected: a full disk or a damaged
@@ -156,7 +146,7 @@ static void note_reading(struct seen *s)
 
 static err_t write_progress(struct seen *s)
 {
-  const struct topic_positions *positions = &s->topic.positions;
+  const struct topic_positions *positions = &s->topic.followed.positions;
 
   TRY(seen_progress_resize(&s->progress, positions->n));
   for (size_t i = 0; i < positions->n; i++)
@@ -196,12 +186,12 @@ static err_t store_batch(struct seen *s)
   size_t n;
 
   if (letter_window_settle(&s->letters))
-    topic_positions_touch(&s->topic.positions);
+    topic_positions_touch(&s->topic.followed.positions);
   TRY(list_positions(s, &positions, &n));
   if (n > 0 || s->batch.n > 0)
     TRY(apply_batch(s, positions, n));
   seen_batch_reset(&s->batch);
-  topic_reader_release_all(s->topic.reader);
+  topic_reader_release_all(s->topic.followed.reader);
   return n > 0 || clock_now_ns() >= s->report_due_ns ? publish_progress(s) : ERR_OK;
 }
 
@@ -240,7 +230,7 @@ static err_t step(struct seen *s)
 
   TRY(gather(s, &events));
   TRY(store_batch(s));
-  TRY(topic_events_verify(&events, s->topic.name));
+  TRY(topic_events_verify(&events, s->topic.followed.name));
   TRY(sweep(s));
   return look_for_partitions(s);
 }
@@ -253,8 +243,8 @@ static void resume_progress(struct seen *s)
   bool is_behind = false;
 
   seen_progress_lock(&s->progress);
-  for (size_t i = 0; i < s->progress.n && i < s->topic.positions.n; i++) {
-    struct topic_position *at = &s->topic.positions.items[i];
+  for (size_t i = 0; i < s->progress.n && i < s->topic.followed.positions.n; i++) {
+    struct topic_position *at = &s->topic.followed.positions.items[i];
     struct seen_partition *p = &s->progress.partitions[i];
     p->is_read_on = false;
     is_behind |= at->position.at.next < p->next;
@@ -280,7 +270,7 @@ static err_t begin_anew(struct seen *s)
 {
   if (!s->is_replaced) { /* on a full disk this is tried again and again */
     log_error("seen_discontinuity", "topic=%s reason=%s note=\"what users have seen is kept; the topic is read again\"",
-              s->topic.name, log_failure());
+              s->topic.followed.name, log_failure());
     counters_add(&s->with.counters->discontinuities, 1);
   }
   s->is_replaced = true;
@@ -297,7 +287,7 @@ static void wait_and_say(struct seen *s, err_code_t err)
   seen_progress_set_problem(&s->progress, err_message());
   s->topic.is_quiet = err == s->last_err;
   if (!s->topic.is_quiet)
-    log_warn("seen_waiting", "topic=%s reason=%s", s->topic.name, log_failure());
+    log_warn("seen_waiting", "topic=%s reason=%s", s->topic.followed.name, log_failure());
   s->last_err = err;
   clock_sleep_ns((kafka_trouble_newest() ? REFUSED_MS : RETRY_MS) * CLOCK_NS_PER_MS);
 }
@@ -313,22 +303,19 @@ static err_t recover(struct seen *s, err_code_t err)
     wait_and_say(s, err);
   else
     TRY(err);
-  TRY(seen_topic_reopen(&s->topic));
+  TRY(followed_topic_reopen(&s->topic.followed));
   return connect(s);
 }
 
 /* If the certificates have changed, let another consumer take over where the store stands. */
 static err_t renew(struct seen *s)
 {
-  if (!topic_reader_is_outdated(s->topic.reader) || !renewal_wait_is_over(&s->renewal))
+  struct topic_reader *next;
+
+  TRY(followed_topic_renew(&s->topic.followed, &next));
+  if (!next)
     return ERR_OK;
-  err_code_t err = seen_topic_reopen(&s->topic);
-  if (err == ERR_KAFKA_RETRY) {
-    renewal_wait_begin(&s->renewal, "seen");
-    return ERR_OK;
-  }
-  TRY(err);
-  renewal_wait_end(&s->renewal);
+  followed_topic_take_over(&s->topic.followed, &next);
   return connect(s);
 }
 
@@ -377,7 +364,7 @@ static err_t open_store(struct seen *s)
 err_t seen_open(const struct seen_context *context, struct seen **out)
 {
   AUTO(seen_close) struct seen *s = NULL;
-  struct kafka_layers layers = kafka_setup_layers(context->kafka, &context->config->seen.kafka, true);
+  struct kafka_layers layers = kafka_setup_reader_layers(context->kafka, &context->config->seen.kafka, "seen");
 
   TRY(mem_array(1, sizeof *s, &s));
   s->with = *context;
@@ -385,10 +372,6 @@ err_t seen_open(const struct seen_context *context, struct seen **out)
   TRY(letter_window_init(&s->letters));
   TRY(mem_array(POLL_RECORDS, sizeof *s->records, &s->records));
   TRY(open_store(s));
-  s->group = (struct kafka_property){ "group.id", context->config->catalogue.group };
-  if (context->config->catalogue.commit_interval_ms > 0) /* otherwise we may perhaps use no group */
-    kafka_layers_add(&layers, &s->group, 1);
-  layers.client = "seen";
   TRY(seen_topic_init(&layers, context->config->seen.topic, (int64_t)context->config->seen.ttl_s * 1000, s->store,
                       &s->topic));
   if (pthread_create(&s->thread, NULL, run, s) != 0)

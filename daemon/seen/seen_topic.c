@@ -12,38 +12,24 @@ enum { BROKER_TIMEOUT_MS = 5000 };
 err_t seen_topic_init(const struct kafka_layers *layers, const char *name, int64_t ttl_ms, struct seen_store *store,
                       struct seen_topic *out)
 {
-  *out = (struct seen_topic){ .layers = *layers, .name = name, .ttl_ms = ttl_ms, .store = store };
-  return topic_reader_open(layers, name, &out->reader);
+  *out = (struct seen_topic){ .ttl_ms = ttl_ms, .store = store };
+  return followed_topic_init(layers, name, &out->followed);
 }
 
 void seen_topic_fini(struct seen_topic *t)
 {
-  topic_reader_close(&t->reader);
-  topic_positions_fini(&t->positions);
-}
-
-err_t seen_topic_reopen(struct seen_topic *t)
-{
-  struct topic_reader *next;
-
-  TRY(topic_reader_open_again(&t->layers, t->name, &next));
-  if (topic_reader_is_outdated(t->reader))
-    log_info("kafka_client_renewed", "client=seen");
-  topic_reader_abandon(&t->reader);
-  t->reader = next;
-  topic_positions_clear(&t->positions);
-  return ERR_OK;
+  followed_topic_fini(&t->followed);
 }
 
 static err_t add_partition(struct seen_topic *t, int32_t partition)
 {
-  int64_t first, end, from;
+  int64_t from;
 
-  TRY(topic_reader_bounds(t->reader, partition, BROKER_TIMEOUT_MS, &first, &end));
-  TRY(topic_positions_add(&t->positions, seen_store_find_position(t->store, partition), first, end, &from));
+  TRY(followed_topic_add(&t->followed, seen_store_find_position(t->store, partition), BROKER_TIMEOUT_MS, &from));
   if (!t->is_quiet)
-    log_info("seen_partition", "partition=%" PRId32 " from=%" PRId64 " end=%" PRId64, partition, from, end);
-  return topic_reader_assign(t->reader, partition, from);
+    log_info("seen_partition", "partition=%" PRId32 " from=%" PRId64 " end=%" PRId64, partition, from,
+             t->followed.positions.items[partition].end_at_start);
+  return topic_reader_assign(t->followed.reader, partition, from);
 }
 
 static err_t verify_n_partitions(const struct seen_topic *t, int n)
@@ -61,9 +47,9 @@ err_t seen_topic_add_new_partitions(struct seen_topic *t)
 {
   int n;
 
-  TRY(topic_reader_n_partitions(t->reader, BROKER_TIMEOUT_MS, &n));
+  TRY(topic_reader_n_partitions(t->followed.reader, BROKER_TIMEOUT_MS, &n));
   TRY(verify_n_partitions(t, n));
-  for (int32_t p = (int32_t)t->positions.n; p < n; p++)
+  for (int32_t p = (int32_t)t->followed.positions.n; p < n; p++)
     TRY(add_partition(t, p));
   return ERR_OK;
 }
@@ -73,7 +59,7 @@ static err_t await_broker(struct seen_topic *t)
 {
   AUTO(mem_free) char *cluster = NULL;
 
-  return topic_reader_cluster_id(t->reader, BROKER_TIMEOUT_MS, &cluster);
+  return topic_reader_cluster_id(t->followed.reader, BROKER_TIMEOUT_MS, &cluster);
 }
 
 /* The store keeps what was read, but a daemon with an empty store has only what the topic still has. */
@@ -85,24 +71,23 @@ static void warn_of_losses(const struct seen_topic *t, const struct topic_policy
   if (policy->is_compacted)
     log_warn("seen_topic_compacted",
              "topic=%s note=\"compaction keeps only the last record of each user: set cleanup.policy to delete\"",
-             t->name);
+             t->followed.name);
   if (is_short)
     log_warn(
         "seen_topic_short",
         "topic=%s retention_s=%" PRId64 " ttl_s=%" PRId64
         " note=\"a daemon with an empty store would return older items again: raise retention.ms of the topic %s\"",
-        t->name, policy->retention_ms / 1000, t->ttl_ms / 1000, remedy);
+        t->followed.name, policy->retention_ms / 1000, t->ttl_ms / 1000, remedy);
 }
 
 err_t seen_topic_resume(struct seen_topic *t)
 {
   TRY(await_broker(t));
-  struct topic_policy policy = topic_reader_policy(t->reader, BROKER_TIMEOUT_MS);
+  struct topic_policy policy = topic_reader_policy(t->followed.reader, BROKER_TIMEOUT_MS);
 
   if (!t->is_quiet)
     warn_of_losses(t, &policy);
-  topic_reader_unassign(t->reader);
-  topic_positions_clear(&t->positions);
-  t->positions.has_holes = !policy.is_known || policy.is_compacted;
+  followed_topic_clear(&t->followed);
+  followed_topic_note_policy(&t->followed, &policy);
   return seen_topic_add_new_partitions(t);
 }

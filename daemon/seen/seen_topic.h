@@ -7,16 +7,12 @@
 #ifndef DAEMON_SEEN_SEEN_TOPIC_H
 #define DAEMON_SEEN_SEEN_TOPIC_H
 
-#include "daemon/topic/topic_position.h"
-#include "ingest/readers/topic_reader.h"
+#include "daemon/topic/followed_topic.h"
 #include "store/seen/seen_store.h"
 
 struct seen_topic {
-  struct kafka_layers layers;
-  const char *name;
+  struct followed_topic followed;
   struct seen_store *store;
-  struct topic_reader *reader; /* owned */
-  struct topic_positions positions;
   int64_t ttl_ms; /* how long seen items are remembered; 0: as long as there is room */
   bool is_quiet;  /* the owner has just logged the same lines */
 };
@@ -24,11 +20,6 @@ struct seen_topic {
 err_t seen_topic_init(const struct kafka_layers *layers, const char *name, int64_t ttl_ms, struct seen_store *store,
                       struct seen_topic *out);
 void seen_topic_fini(struct seen_topic *t);
-
-/* Open a new consumer, and close the former one: it may have cached metadata of a former topic.
- *
- * Returns ERR_KAFKA_RETRY when it cannot be opened now: topic_reader_open_again(). Then the former one stays. */
-err_t seen_topic_reopen(struct seen_topic *t);
 
 /* Read every partition from its position in the store.
  *

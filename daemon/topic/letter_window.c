@@ -3,6 +3,8 @@
 #include "daemon/topic/letter_window.h"
 
 #include "base/mem.h"
+#include "daemon/delivery/record_letter.h"
+#include "daemon/topic/topic_position.h"
 
 static struct open_letter *letter_at(const struct letter_window *w, size_t i)
 {
@@ -58,10 +60,12 @@ static struct open_letter *open_letter(struct letter_window *w, const struct sto
   return open;
 }
 
-bool letter_window_send(struct letter_window *w, struct delivery *delivery, const struct store_position *before,
-                        struct dead_letter letter)
+bool letter_window_send(struct letter_window *w, struct delivery *delivery, const char *topic,
+                        const struct topic_record *record, const char *source_topic, err_code_t err)
 {
-  struct open_letter *open = open_letter(w, before);
+  struct store_position before = topic_position_before(record);
+  struct dead_letter letter = record_letter_of(record, topic, source_topic, err);
+  struct open_letter *open = open_letter(w, &before);
 
   if (!open)
     return false;

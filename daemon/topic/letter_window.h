@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "daemon/delivery/delivery.h"
+#include "ingest/kafka/topic_record.h"
 #include "store/store.h"
 
 /* Maximum number of open letters. */
@@ -41,14 +42,17 @@ struct open_letter *letter_window_push(struct letter_window *w, const struct sto
 /* Remove the newest letter, which was not sent. */
 void letter_window_pop(struct letter_window *w);
 
-/* Send a letter. Its partition is held back until it is settled.
+/* Send the dead letter of a record. The partition is held back before the record until the letter is settled. The
+ * thread's newest failure is the letter's reason.
  *
- * before  position of the partition before the record
+ * topic         the dead-letter topic; outlives the letter
+ * source_topic  that of the record
+ * err           the failure
  *
  * Returns false if too many letters are open or on their way: it was not sent, and holds nothing back.
  */
-bool letter_window_send(struct letter_window *w, struct delivery *delivery, const struct store_position *before,
-                        struct dead_letter letter);
+bool letter_window_send(struct letter_window *w, struct delivery *delivery, const char *topic,
+                        const struct topic_record *record, const char *source_topic, err_code_t err);
 
 /* Remove settled letters, oldest first, up to the first open one. Returns true if there were any. */
 bool letter_window_settle(struct letter_window *w);

@@ -23,6 +23,7 @@ void topic_audit_init(const struct kafka_layers *layers, const char *topic, int6
                       struct topic_audit *out)
 {
   *out = (struct topic_audit){ .layers = *layers, .topic = topic, .max_interval_ns = max_interval_ns };
+  out->layers.client = NULL; /* the name in the statistics is that of the consumer that reads the topic */
   kafka_layers_add(&out->layers, small_fetches, sizeof small_fetches / sizeof small_fetches[0]);
 }
 

@@ -39,6 +39,11 @@ struct topic_audit {
   enum topic_audit_request request;
 };
 
+/* Make an audit that has not begun.
+ *
+ * layers           those of the consumer that reads the topic
+ * max_interval_ns  the longest time between two audits
+ */
 void topic_audit_init(const struct kafka_layers *layers, const char *topic, int64_t max_interval_ns,
                       struct topic_audit *out);
 void topic_audit_fini(struct topic_audit *a);

@@ -54,6 +54,7 @@ static void certificates_that_do_not_fit_leave_the_former_consumer_in_place(void
   kafka_fixture_init(&kafka);
   assert_ok(embedded_broker_create_topic(kafka.broker, "models", 1));
   layers = kafka_fixture_layers_with(&kafka, true, tls_property, 1);
+  layers.client = "models";
   assert_ok(models_topic_init(&layers, "models", AUDIT_NS, &t));
   produce(&kafka, "a");
   expect(&t, "a", &stored);
@@ -62,10 +63,10 @@ static void certificates_that_do_not_fit_leave_the_former_consumer_in_place(void
   expect(&t, "b", &stored);
   assert_true(log_watch_has("event=kafka_client_not_renewed client=models"));
   tls_property_renew(true);
-  t.renewal.due_ns = 0; /* do not wait for the next attempt */
+  t.followed.renewal.due_ns = 0; /* do not wait for the next attempt */
   produce(&kafka, "c");
   expect(&t, "c", &stored);
-  assert_false(topic_reader_is_outdated(t.reader));
+  assert_false(topic_reader_is_outdated(t.followed.reader));
   models_topic_fini(&t);
   kafka_fixture_fini(&kafka);
 }
