@@ -65,11 +65,31 @@ err_t wire_verify_value(struct span value)
   return verify_size(ERR_TOO_LARGE, value, WIRE_VALUE_MAX);
 }
 
+/* JSON whose first byte is a blank is not told from protobuf: a line feed begins most protobuf messages. */
+static bool looks_like_json(struct span value)
+{
+  size_t i = 0;
+
+  while (i < value.n && memchr(" \t\r\n", value.p[i], 4))
+    i++;
+  return i < value.n && value.p[i] == '{';
+}
+
+static err_t read_protobuf(struct span value, const ProtobufCMessageDescriptor *type, err_code_t field_error,
+                           struct region *r, ProtobufCMessage **out)
+{
+  err_code_t err = protobuf_message_read(value, type, limits, field_error, r, out);
+
+  if (err == ERR_WIRE && looks_like_json(value))
+    FAIL(ERR_WIRE, "%s (if it is JSON, send the header content-type: application/json)", err_message());
+  return err;
+}
+
 static err_t read_message(struct span value, enum wire_format format, const ProtobufCMessageDescriptor *type,
                           err_code_t field_error, struct region *r, ProtobufCMessage **out)
 {
   if (format == WIRE_PROTOBUF)
-    return protobuf_message_read(value, type, limits, field_error, r, out);
+    return read_protobuf(value, type, field_error, r, out);
 
   struct json_rules rules = rules_of(NULL);
   rules.limits = limits;

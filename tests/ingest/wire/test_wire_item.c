@@ -244,7 +244,11 @@ static void bytes_that_are_no_item_are_refused(void **state)
       "queries are not framed)" },
     { "\x0a\x02\x12\x01", 4, "not a protobuf message of type sluice.v1.Item.PartsEntry" },
     { "\x0b\x0c", 2, "not a protobuf message of type sluice.v1.Item" },
-    { "{\"parts\":{}}", 12, "not a protobuf message of type sluice.v1.Item" },
+    { "{\"parts\":{}}", 12,
+      "not a protobuf message of type sluice.v1.Item (if it is JSON, send the header content-type: application/json)" },
+    { "\n  {\"parts\":{}}", 15,
+      "not a protobuf message of type sluice.v1.Item (if it is JSON, send the header content-type: application/json)" },
+    { "\n  ", 3, "not a protobuf message of type sluice.v1.Item" },
   };
   (void)state;
 
