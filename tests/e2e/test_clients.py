@@ -121,8 +121,14 @@ class PythonClient(Case):
     def test_waiting_until_one_daemon_has_it(self):
         sluice_client.wait_visible(url(), self.put_films(), PATIENCE_S)
         self.assertIn("alien", self.ask("films", 3, [1, 0]))
-        with self.assertRaises(NoAnswer):
+        with self.assertRaisesRegex(NoAnswer, "after 0.01 s the daemon at .* has read to {.*0: .*}, not to {0: "):
             sluice_client.wait_visible(url(), {0: 1 << 40}, 0.01)
+        with self.assertRaisesRegex(NoAnswer, "127.0.0.1:1 does not say how far it has read: .*refused"):
+            sluice_client.wait_visible("http://127.0.0.1:1", {0: 1}, 0.01)
+        with self.assertRaisesRegex(NoAnswer, "/none does not say how far it has read: HTTP Error 404"):
+            sluice_client.wait_visible(url() + "/none", {0: 1}, 0.01)
+        with self.assertRaisesRegex(NoAnswer, "unknown url type"):
+            sluice_client.wait_visible("127.0.0.1:1", {0: 1}, 0.01)
 
     def test_errors_have_codes(self):
         for fields, code in (({"space": "films", "k": 0, "vector": [1, 0]}, "BAD_QUERY"),

@@ -35,21 +35,22 @@ def wait_visible(url: str, wanted: Mapping[int, int], timeout_s: float = 30) -> 
     """
     deadline = time.monotonic() + timeout_s
     while True:
-        watermark = _watermark(url, timeout_s)
-        if reached(watermark, wanted):
-            return
+        # A daemon that cannot be reached, or is stopping, may be there again soon.
+        try:
+            watermark = _watermark(url, timeout_s)
+            if reached(watermark, wanted):
+                return
+            reason = f"the daemon at {url} has read to {watermark}, not to {dict(wanted)}"
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            reason = f"the daemon at {url} does not say how far it has read: {error}"
         if time.monotonic() > deadline:
-            raise NoAnswer(f"after {timeout_s} s the daemon has read to {watermark}, not to {dict(wanted)}")
+            raise NoAnswer(f"after {timeout_s} s {reason}")
         time.sleep(0.005)
 
 
 def _watermark(url: str, timeout_s: float) -> Positions:
-    """Return how far the daemon has read. A daemon that cannot be reached, or is stopping, has read nothing."""
-    try:
-        with urllib.request.urlopen(url.rstrip("/") + "/status", timeout=timeout_s) as response:
-            status = json.load(response)
-    except (OSError, http.client.HTTPException, ValueError):
-        return {}
+    with urllib.request.urlopen(url.rstrip("/") + "/status", timeout=timeout_s) as response:
+        status = json.load(response)
     if "watermark" not in status:
         raise SluiceError(f"the daemon at {url} has no catalogue, its role is {status.get('role')}: "
                           "ask one that searches")
