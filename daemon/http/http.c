@@ -17,11 +17,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "daemon/http/data_page.h"
+#include "daemon/http/pages/data_page.h"
 #include "daemon/http/http_hosts.h"
 #include "daemon/http/http_trial.h"
 #include "daemon/http/metrics.h"
-#include "daemon/http/page.h"
+#include "daemon/http/pages/page.h"
 #include "daemon/http/status_json.h"
 
 /* A connection that we shut down still counts for the library until it closes it, a little later. So there are slots

@@ -6,7 +6,7 @@
 
 #include <microhttpd.h>
 
-#include "daemon/http/try_page.h"
+#include "daemon/http/pages/try_page.h"
 
 /* None, waiting for the answer, or waiting for the library to ask for the page. */
 enum http_trial_phase { HTTP_TRIAL_NONE, HTTP_TRIAL_WAITS, HTTP_TRIAL_IS_MADE };

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Build the body of /metrics, in the text format of Prometheus. Counters and histograms are rows in daemon/counters.h;
- * gauges are here, and those of the catalogue in daemon/http/catalogue_status.c. */
+ * gauges are here, and those of the catalogue in daemon/http/sections/catalogue_status.c. */
 #include "daemon/http/metrics.h"
 
 #include <assert.h>
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "daemon/http/catalogue_status.h"
-#include "daemon/http/certificate_metrics.h"
-#include "daemon/http/kafka_metrics.h"
-#include "daemon/http/metric_print.h"
-#include "daemon/http/process_metrics.h"
-#include "daemon/http/search_metrics.h"
-#include "daemon/http/models_status.h"
-#include "daemon/http/seen_status.h"
-#include "daemon/http/store_metrics.h"
+#include "daemon/http/sections/catalogue_status.h"
+#include "daemon/http/sections/certificate_metrics.h"
+#include "daemon/http/sections/kafka_metrics.h"
+#include "daemon/http/print/metric_print.h"
+#include "daemon/http/sections/process_metrics.h"
+#include "daemon/http/sections/search_metrics.h"
+#include "daemon/http/sections/models_status.h"
+#include "daemon/http/sections/seen_status.h"
+#include "daemon/http/sections/store_metrics.h"
 
 /* Print a gauge with the value 1 and a word in its label. */
 static void print_word(FILE *out, const char *name, const char *help, const char *label, const char *word)

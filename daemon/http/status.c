@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "daemon/http/catalogue_status.h"
+#include "daemon/http/sections/catalogue_status.h"
 
 enum { WINDOW_S = 60 };
 

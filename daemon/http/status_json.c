@@ -5,13 +5,13 @@
 #include "base/clock.h"
 #include "base/log_recent.h"
 #include "daemon/config/config_shard.h"
-#include "daemon/http/catalogue_status.h"
-#include "daemon/http/json_put.h"
-#include "daemon/http/process_metrics.h"
-#include "daemon/http/models_status.h"
-#include "daemon/http/quantiles_json.h"
-#include "daemon/http/seen_status.h"
-#include "daemon/http/store_metrics.h"
+#include "daemon/http/sections/catalogue_status.h"
+#include "daemon/http/print/json_put.h"
+#include "daemon/http/sections/process_metrics.h"
+#include "daemon/http/sections/models_status.h"
+#include "daemon/http/print/quantiles_json.h"
+#include "daemon/http/sections/seen_status.h"
+#include "daemon/http/sections/store_metrics.h"
 
 enum { WATERMARK_MAX = 4096 };
 

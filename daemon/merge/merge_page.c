@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "daemon/http/page_parts.h"
+#include "daemon/http/pages/page_parts.h"
 
 static void print_facts(FILE *out, json_t *root)
 {

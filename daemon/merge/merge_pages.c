@@ -7,12 +7,12 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "daemon/http/json_put.h"
-#include "daemon/http/kafka_metrics.h"
-#include "daemon/http/metric_print.h"
+#include "daemon/http/print/json_put.h"
+#include "daemon/http/sections/kafka_metrics.h"
+#include "daemon/http/print/metric_print.h"
 #include "daemon/http/metrics.h"
-#include "daemon/http/process_metrics.h"
-#include "daemon/http/quantiles_json.h"
+#include "daemon/http/sections/process_metrics.h"
+#include "daemon/http/print/quantiles_json.h"
 #include "daemon/merge/merge_page.h"
 
 static double seconds_since(int64_t ns)

@@ -2,7 +2,7 @@
 /* The same as the tables, as an object. */
 #include "daemon/ctl/layout/ctl_layout_json.h"
 
-#include "daemon/http/json_put.h"
+#include "daemon/http/print/json_put.h"
 
 static const char *role_word(enum ctl_layout_role role)
 {

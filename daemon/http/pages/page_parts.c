@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Head, foot and tables of values of /status, as HTML. */
-#include "daemon/http/page_parts.h"
+#include "daemon/http/pages/page_parts.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-#include "daemon/http/html_print.h"
+#include "daemon/http/print/html_print.h"
 
 /* Return the text of a field; NULL: it is null or missing. */
 static const char *text_of(const json_t *root, const char *field)

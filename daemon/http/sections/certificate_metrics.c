@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The metric with the labels `section` and `use`. The clients read certificates when they are opened, so a file that
  * has changed since does not count: it is read again when the clients are renewed. */
-#include "daemon/http/certificate_metrics.h"
+#include "daemon/http/sections/certificate_metrics.h"
 
 #include <pthread.h>
 #include <string.h>
 
 #include "daemon/config/config_kafka.h"
-#include "daemon/http/metric_print.h"
+#include "daemon/http/print/metric_print.h"
 #include "ingest/kafka/certificate.h"
 #include "ingest/kafka/kafka_renewal.h"
 

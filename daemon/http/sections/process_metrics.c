@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory, processor time and open files of this process, as the kernel counts them. */
-#include "daemon/http/process_metrics.h"
+#include "daemon/http/sections/process_metrics.h"
 
 #include <dirent.h>
 #include <inttypes.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "daemon/http/metric_print.h"
+#include "daemon/http/print/metric_print.h"
 
 uint64_t process_resident_bytes(void)
 {

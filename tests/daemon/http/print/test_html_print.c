@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/http/html_print.h"
+#include "daemon/http/print/html_print.h"
 
 static FILE *out;
 static char *text;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums and counts for Prometheus, which adds up those of several daemons; means for people. */
-#include "daemon/http/shadow_status.h"
+#include "daemon/http/sections/shadow_status.h"
 
 #include <inttypes.h>
 
-#include "daemon/http/json_put.h"
-#include "daemon/http/metric_print.h"
+#include "daemon/http/print/json_put.h"
+#include "daemon/http/print/metric_print.h"
 
 /* ---- /status ---- */
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The catalogue's report as fields of /status and as metrics for Prometheus. */
-#include "daemon/http/catalogue_status.h"
+#include "daemon/http/sections/catalogue_status.h"
 
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "daemon/http/json_put.h"
-#include "daemon/http/metric_print.h"
+#include "daemon/http/print/json_put.h"
+#include "daemon/http/print/metric_print.h"
 
 /* How far a partition is behind. */
 struct lag {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Items and what users have seen, as JSON. Records are read in short transactions, and their size is bounded, because
  * the thread also answers probes. */
-#include "daemon/http/data_page.h"
+#include "daemon/http/pages/data_page.h"
 
 #include <arpa/inet.h>
 #include <jansson.h>
@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/region.h"
-#include "daemon/http/url_key.h"
+#include "daemon/http/pages/url_key.h"
 #include "ingest/json/json_bytes.h"
 #include "ingest/wire/wire.h"
 #include "store/store.h"

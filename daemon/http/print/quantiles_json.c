@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The quantiles that people look at. */
-#include "daemon/http/quantiles_json.h"
+#include "daemon/http/print/quantiles_json.h"
 
-#include "daemon/http/json_put.h"
+#include "daemon/http/print/json_put.h"
 
 json_t *quantiles_json(const struct hist_window *w, const struct hist *h)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The progress of the seen topic as a field of /status and as metrics for Prometheus. */
-#include "daemon/http/seen_status.h"
+#include "daemon/http/sections/seen_status.h"
 
-#include "daemon/http/json_put.h"
-#include "daemon/http/metric_print.h"
+#include "daemon/http/print/json_put.h"
+#include "daemon/http/print/metric_print.h"
 
 static int64_t lag_of(const struct seen_partition *p)
 {

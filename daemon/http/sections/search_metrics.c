@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The metrics with the labels `space`, `generation` and `method`: one table row each. */
-#include "daemon/http/search_metrics.h"
+#include "daemon/http/sections/search_metrics.h"
 
-#include "daemon/http/metric_print.h"
+#include "daemon/http/print/metric_print.h"
 
 struct metric {
   const char *name;

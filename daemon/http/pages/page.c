@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Print the status page from the fields of /status and the history. */
-#include "daemon/http/page.h"
+#include "daemon/http/pages/page.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "daemon/http/chart.h"
-#include "daemon/http/html_print.h"
-#include "daemon/http/page_parts.h"
+#include "daemon/http/pages/chart.h"
+#include "daemon/http/print/html_print.h"
+#include "daemon/http/pages/page_parts.h"
 #include "daemon/http/status_json.h"
-#include "daemon/http/try_page.h"
+#include "daemon/http/pages/try_page.h"
 
 /* Parts of the page -------------------- */
 

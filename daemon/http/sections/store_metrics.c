@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Both stores are on one disk: what users have seen is in a folder of the other one. */
-#include "daemon/http/store_metrics.h"
+#include "daemon/http/sections/store_metrics.h"
 
 #include <sys/statvfs.h>
 
-#include "daemon/http/metric_print.h"
+#include "daemon/http/print/metric_print.h"
 
 uint64_t store_metrics_disk_free_bytes(const struct status *s)
 {

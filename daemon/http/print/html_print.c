@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Escape text, and print numbers with as many digits as a reader wants. */
-#include "daemon/http/html_print.h"
+#include "daemon/http/print/html_print.h"
 
 #include <math.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Print heads, labels, values and histograms as Prometheus reads them. */
-#include "daemon/http/metric_print.h"
+#include "daemon/http/print/metric_print.h"
 
 #include <inttypes.h>
 

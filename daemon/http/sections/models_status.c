@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the report says about each generation, with the counts of items that the engine has now. */
-#include "daemon/http/models_status.h"
+#include "daemon/http/sections/models_status.h"
 
 #include <inttypes.h>
 
-#include "daemon/http/json_put.h"
-#include "daemon/http/metric_print.h"
-#include "daemon/http/shadow_status.h"
+#include "daemon/http/print/json_put.h"
+#include "daemon/http/print/metric_print.h"
+#include "daemon/http/sections/shadow_status.h"
 
 /* The items of a generation in the front epoch. */
 struct coverage {

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "daemon/http/data_page.h"
+#include "daemon/http/pages/data_page.h"
 #include "daemon/queries/trial.h"
 
 /* What a reader asks. */

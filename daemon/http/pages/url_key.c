@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decode keys that may have any bytes: the HTTP library would end one at a coded zero. */
-#include "daemon/http/url_key.h"
+#include "daemon/http/pages/url_key.h"
 
 #include <string.h>
 

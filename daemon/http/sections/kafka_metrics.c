@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The metrics with the labels `client` and `broker`: one table row each. */
-#include "daemon/http/kafka_metrics.h"
+#include "daemon/http/sections/kafka_metrics.h"
 
 #include <inttypes.h>
 
-#include "daemon/http/metric_print.h"
+#include "daemon/http/print/metric_print.h"
 #include "ingest/kafka/kafka_stats.h"
 
 static double connected(const struct kafka_broker_stats *b)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scale values and draw them as paths. The newest is at the right. */
-#include "daemon/http/chart.h"
+#include "daemon/http/pages/chart.h"
 
 #include <math.h>
 
-#include "daemon/http/html_print.h"
+#include "daemon/http/print/html_print.h"
 
 enum { WIDTH = 480, HEIGHT = 90, TOP = 6, LEFT = 4 };
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Print the form and the answer as HTML, complete without scripts. The script of the status page takes the section
  * #tried out of it. */
-#include "daemon/http/try_page.h"
+#include "daemon/http/pages/try_page.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http/html_print.h"
-#include "daemon/http/url_key.h"
+#include "daemon/http/print/html_print.h"
+#include "daemon/http/pages/url_key.h"
 
 /* ---- The form ---- */
 

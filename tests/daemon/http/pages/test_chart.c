@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/http/chart.h"
+#include "daemon/http/pages/chart.h"
 
 static const struct chart rates = { "Rates", { { "", offsetof(struct moment, queries_per_s), false } }, 1 };
 static const struct chart times = { "Times", { { "p50", offsetof(struct moment, answer_p50_ms), true } }, 1 };
