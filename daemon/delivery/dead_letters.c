@@ -191,11 +191,12 @@ static void end_late_tickets(struct dead_letters *l, int64_t now)
   pthread_mutex_unlock(&l->mutex);
 }
 
-static void on_tick(void *context)
+static void on_tick(void *context, struct outlet *outlet)
 {
   struct dead_letters *l = context;
   int64_t now = clock_now_ns();
 
+  (void)outlet;
   pthread_mutex_lock(&l->mutex);
   int64_t oldest_ns = l->oldest ? l->oldest->since_ns : 0;
   pthread_mutex_unlock(&l->mutex);

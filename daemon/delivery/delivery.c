@@ -157,11 +157,11 @@ static void on_answer_ended(void *context, struct outlet_item *item, enum outlet
     end_reply(d, (struct reply_record *)item, end, reason);
 }
 
-static void on_answers_ticked(void *context)
+static void on_answers_ticked(void *context, struct outlet *outlet)
 {
   struct delivery *d = context;
 
-  heartbeat_step(&d->heartbeat, d->answers);
+  heartbeat_step(&d->heartbeat, outlet);
 }
 
 /* If the producer for reply topics is lost, the queries are not: their errors go through the producer of answers. */

@@ -348,7 +348,7 @@ static void *run(void *context)
     send_waiting(o);
     renew(o);
     if (o->with.ticked)
-      o->with.ticked(o->with.context);
+      o->with.ticked(o->with.context, o);
   }
   pulse_rest();
   return NULL;

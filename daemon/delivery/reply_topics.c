@@ -68,12 +68,13 @@ static void on_ended(void *context, struct outlet_item *item, enum outlet_end en
 }
 
 /* Close the retired producer in the thread of the current one: a thread cannot join itself. */
-static void on_tick(void *context)
+static void on_tick(void *context, struct outlet *outlet)
 {
   struct producer *p = context;
   struct reply_topics *all = p->all;
   struct producer *done = NULL;
 
+  (void)outlet;
   pthread_mutex_lock(&all->mutex);
   if (all->current == p && all->retired && atomic_load(&all->retired->n_in_flight) == 0) {
     done = all->retired;
