@@ -9,7 +9,7 @@ import numpy as np
 from sluice_client import Query, QueryError, codes, components, merged
 from sluice_client import sluice_pb2 as pb
 from sluice_client.answer import answer_of
-from sluice_client.messages import item, key_bytes, value_of
+from sluice_client.messages import item, key_bytes, keys_bytes, value_of
 from sluice_client.positions import reached
 
 
@@ -48,9 +48,18 @@ class Items(unittest.TestCase):
 
     def test_keys(self):
         self.assertEqual(key_bytes("ä"), "ä".encode())
-        for wrong in ("", b"", "x" * 257):
+        for wrong in ("", b"", "x" * 257, 17, ["a"]):  # bytes(17) would be 17 zeros
             with self.assertRaises(ValueError):
                 key_bytes(wrong)
+        self.assertEqual(keys_bytes("exclude", ("a", b"b")), [b"a", b"b"])
+        for wrong in ("k0.0", b"k0.0"):
+            with self.assertRaisesRegex(ValueError, "exclude is a list of keys, not one key"):
+                Query("films", 2, [1, 0], exclude=wrong).message("q", 0)
+
+    def test_an_item_with_nothing_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "delete"):
+            item({})
+        self.assertEqual(len(item({}, {"year": None}).attributes), 1)
 
 
 class Queries(unittest.TestCase):

@@ -6,7 +6,7 @@ from typing import Any, Iterable, Mapping, Optional
 
 from . import sluice_pb2 as pb
 from .kafka import Kafka
-from .messages import Key, Plain, item, key_bytes
+from .messages import Key, Plain, item, key_bytes, keys_bytes
 from .positions import Positions
 from .writer import Writer
 
@@ -38,7 +38,9 @@ class SeenItems(Writer):
 
     def add(self, user: Key, items: Iterable[Key]) -> "Future[Positions]":
         """Record that the user has seen these items, in this order."""
-        seen = pb.Seen(items=[key_bytes(key) for key in items])
+        seen = pb.Seen(items=keys_bytes("items", items))
+        if not seen.items:
+            raise ValueError("items is empty: nothing was seen")
         return self.write(key_bytes(user), seen.SerializeToString())
 
     def forget(self, user: Key) -> "Future[Positions]":

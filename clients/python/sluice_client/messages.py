@@ -2,7 +2,7 @@
 """Messages made of plain Python values. What the daemon would refuse at a look is a ValueError here."""
 
 from dataclasses import dataclass
-from typing import Any, Iterable, Mapping, Optional, Sequence, Union
+from typing import Any, Iterable, List, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -44,8 +44,8 @@ class Query:
         out = pb.Query(id=query_id, space=self.space, k=self.k, method=self.method, filter=self.filter,
                        no_wait=self.no_wait, allow_partial=self.allow_partial,
                        deadline_unix_ms=deadline_unix_ms,
-                       exclude=[key_bytes(key) for key in self.exclude],
-                       explain=[key_bytes(key) for key in self.explain],
+                       exclude=keys_bytes("exclude", self.exclude),
+                       explain=keys_bytes("explain", self.explain),
                        parameters=[value_of(parameter) for parameter in self.parameters],
                        at_least=_positions(self.at_least), at_least_seen=_positions(self.at_least_seen))
         for name in ("vector", "components", "query_gate"):
@@ -83,10 +83,20 @@ def item(parts: Mapping[str, Any], attributes: Optional[Mapping[str, Plain]] = N
         out.parts[space].CopyFrom(part if isinstance(part, pb.Part) else vector(part))
     for name, plain in (attributes or {}).items():
         out.attributes[name].CopyFrom(value_of(plain))
+    if not out.parts and not out.attributes:
+        raise ValueError("an item without parts and attributes changes nothing: delete() removes an item")
     return out
 
 
+def keys_bytes(name: str, keys: Iterable[Key]) -> List[bytes]:
+    if isinstance(keys, (str, bytes)):
+        raise ValueError(f"{name} is a list of keys, not one key: [{keys!r}]")
+    return [key_bytes(key) for key in keys]
+
+
 def key_bytes(key: Key) -> bytes:
+    if not isinstance(key, (str, bytes, bytearray)):
+        raise ValueError(f"a key is text or bytes, not {key!r}")
     out = key.encode() if isinstance(key, str) else bytes(key)
     if not 1 <= len(out) <= MAX_KEY_BYTES:
         raise ValueError(f"a key of {len(out)} bytes is not between 1 and {MAX_KEY_BYTES}")
