@@ -81,9 +81,11 @@ static err_t poll_next(struct catalogue *c, size_t room, int timeout_ms, struct 
 
   if (c->gather.newest_can_wait)
     background_enter(&c->background);
+  catalogue_relegate_client(c);
   err_code_t err = poll_records(c, room, timeout_ms, damage, n);
   c->gather.newest_can_wait = err == ERR_OK && catalogue_can_wait(c, first);
   background_leave(&c->background);
+  catalogue_recall_client(c, *n);
   return err;
 }
 

@@ -12,6 +12,7 @@
  *   catalogue_damage.c         partitions with damaged offsets: log, back off, read again
  *   catalogue_ahead.c          read the next batch while the store writes the last one
  *   catalogue_gather.c         read records into a batch
+ *   catalogue_client.c         let the Kafka client stand back while nobody waits for the records
  *   catalogue_apply.c          write a batch to store and engine
  *   catalogue_bulk.c           the bulk read: records go to the store alone
  *   catalogue_load.c           load the store into the arenas
@@ -92,6 +93,13 @@ struct catalogue_gather {
   bool has_logged_lost_letters;
 };
 
+/* The Kafka client that stands back: catalogue_client.c. All zeros: it is in front. */
+struct catalogue_client {
+  int64_t since_ns;       /* when it went back, or had last brought enough records; 0: it is in front */
+  uint64_t n_records;     /* that it has brought since then */
+  int64_t front_until_ns; /* it does not go back before this */
+};
+
 /* A batch that is stored while the next one is read: catalogue_ahead.c. */
 struct catalogue_ahead {
   bool is_waiting;           /* catalogue.batch has been read, and is stored while the next one is read */
@@ -155,6 +163,7 @@ struct catalogue {
   struct age_watch ages;
   struct catalogue_reading reading;
   struct catalogue_gather gather;
+  struct catalogue_client client;
   struct catalogue_ahead ahead;
   struct catalogue_bulk bulk;
   struct catalogue_room room;
@@ -273,6 +282,16 @@ void catalogue_forget_batch(struct catalogue *c);
  *
  * Returns ERR_DISCONTINUITY; ERR_KAFKA_RETRY when topic or brokers are away. */
 err_t catalogue_gather(struct catalogue *c, bool is_bulk, struct damage_sighting *damage);
+
+/* ---- catalogue_client.c ---- */
+
+/* Before a poll: let the client's threads stand back if this thread does. */
+void catalogue_relegate_client(struct catalogue *c);
+
+/* After a poll: let them return if the next records cannot wait, or for a while if too few came.
+ *
+ * n_records  that the poll took */
+void catalogue_recall_client(struct catalogue *c, size_t n_records);
 
 /* ---- catalogue_apply.c ---- */
 

@@ -2,6 +2,8 @@
 /* A consumer of a whole topic, on top of a librdkafka consumer with manual assignment. */
 #include "ingest/readers/topic_reader.h"
 
+#include <sched.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -9,6 +11,7 @@
 #include "ingest/kafka/kafka_closing.h"
 #include "ingest/kafka/kafka_group.h"
 #include "ingest/kafka/kafka_renewal.h"
+#include "ingest/kafka/kafka_threads.h"
 #include "ingest/kafka/kafka_topic.h"
 #include "ingest/kafka/kafka_trouble.h"
 #include "ingest/kafka/topic_policy_ask.h"
@@ -21,6 +24,9 @@ enum { CONNECT_MS = 1000 };
 struct topic_reader {
   rd_kafka_t *rk;
   rd_kafka_queue_t *queue;
+  struct kafka_threads threads;
+  int policy; /* of the threads that do not stand back */
+  bool stands_back;
   char *topic;
   rd_kafka_message_t **messages; /* messages of the records that the caller has */
   size_t n_messages;
@@ -118,6 +124,8 @@ err_t topic_reader_open(const struct kafka_layers *layers, const char *topic, st
   TRY(mem_copy_str(topic, &r->topic));
   r->version = kafka_renewal_version();
   TRY(kafka_conf_make(&all, &conf));
+  kafka_threads_watch(conf, &r->threads);
+  r->policy = r->threads.policy;
   rd_kafka_conf_set_opaque(conf, r);
   rd_kafka_conf_set_error_cb(conf, on_error);
   rd_kafka_conf_set_offset_commit_cb(conf, on_commit);
@@ -139,10 +147,18 @@ err_t topic_reader_open_again(const struct kafka_layers *layers, const char *top
   return err;
 }
 
+void topic_reader_stand_back(struct topic_reader *r, bool stands_back)
+{
+  if (r->stands_back != stands_back)
+    kafka_threads_set_policy(&r->threads, stands_back ? SCHED_IDLE : r->policy);
+  r->stands_back = stands_back;
+}
+
 static void close_reader(void *object)
 {
   struct topic_reader *r = object;
 
+  topic_reader_stand_back(r, false);
   topic_reader_release_all(r);
   if (r->queue)
     rd_kafka_queue_destroy(r->queue);
@@ -150,6 +166,7 @@ static void close_reader(void *object)
     rd_kafka_consumer_close(r->rk);
     kafka_client_destroy(r->rk, 0);
   }
+  kafka_threads_fini(&r->threads);
   mem_free(&r->messages);
   mem_free(&r->topic);
   mem_free(&r);

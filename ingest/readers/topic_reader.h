@@ -32,6 +32,10 @@ void topic_reader_abandon(struct topic_reader **r);
 /* Have certificates changed since the reader was opened? Then another one should take over. */
 bool topic_reader_is_outdated(const struct topic_reader *r);
 
+/* Let the client's threads stand back behind every other thread of the machine (SCHED_IDLE), or not any more. Call it
+ * only where base/background.h says that a thread can return. Blocks: no. */
+void topic_reader_stand_back(struct topic_reader *r, bool stands_back);
+
 /* Get the id of the cluster, "" if the broker has none. The caller frees it with mem_free(). Returns ERR_KAFKA_RETRY
  * when no broker answers in time, or earlier when it is known why none can be used. */
 err_t topic_reader_cluster_id(struct topic_reader *r, int timeout_ms, char **out);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The threads of a Kafka client: which there are, and that all of them get a policy. */
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/background.h"
+#include "ingest/kafka/kafka_client.h"
+#include "ingest/kafka/kafka_threads.h"
+#include "tests/support/kafka_fixture.h"
+
+static struct kafka_fixture kafka;
+static struct kafka_threads threads;
+
+static size_t n_threads(void)
+{
+  pthread_mutex_lock(&threads.lock);
+  size_t n = threads.n;
+  pthread_mutex_unlock(&threads.lock);
+  return n;
+}
+
+/* Return the number of listed threads with this policy. */
+static size_t n_with(int policy)
+{
+  size_t n = 0;
+
+  pthread_mutex_lock(&threads.lock);
+  for (size_t i = 0; i < threads.n; i++)
+    n += sched_getscheduler(threads.ids[i]) == policy;
+  pthread_mutex_unlock(&threads.lock);
+  return n;
+}
+
+static rd_kafka_t *open_client(void)
+{
+  const struct kafka_layers layers = kafka_fixture_layers(&kafka, false);
+  rd_kafka_conf_t *conf;
+  rd_kafka_t *rk;
+
+  assert_ok(kafka_conf_make(&layers, &conf));
+  kafka_threads_watch(conf, &threads);
+  assert_ok(kafka_client_new(RD_KAFKA_PRODUCER, conf, &rk));
+  return rk;
+}
+
+/* Have it connect: that starts a thread for the broker. */
+static void connect_to_broker(rd_kafka_t *rk)
+{
+  const struct rd_kafka_metadata *metadata;
+
+  assert_int_equal(rd_kafka_metadata(rk, false, NULL, &metadata, KAFKA_TIMEOUT_MS), RD_KAFKA_RESP_ERR_NO_ERROR);
+  rd_kafka_metadata_destroy(metadata);
+}
+
+static void threads_are_listed_while_they_live(void **state)
+{
+  (void)state;
+  rd_kafka_t *rk = open_client();
+
+  assert_in_range(n_threads(), 1, KAFKA_THREADS_MAX);
+  connect_to_broker(rk);
+  assert_in_range(n_threads(), 2, KAFKA_THREADS_MAX); /* one of them is the broker's */
+  kafka_client_destroy(rk, 0);
+  assert_int_equal(n_threads(), 0);
+  kafka_threads_fini(&threads);
+}
+
+static void all_threads_get_a_policy_those_that_start_later_too(void **state)
+{
+  struct background may_return = { 0 };
+
+  (void)state;
+  background_init(&may_return);
+  rd_kafka_t *rk = open_client();
+  kafka_threads_set_policy(&threads, SCHED_IDLE);
+  connect_to_broker(rk);
+  assert_in_range(n_threads(), 2, KAFKA_THREADS_MAX);
+  assert_int_equal(n_with(SCHED_IDLE), n_threads());
+  assert_int_equal(sched_getscheduler(0), may_return.policy); /* ours is not one of them */
+  kafka_threads_set_policy(&threads, may_return.policy);
+  if (may_return.is_possible)
+    assert_int_equal(n_with(may_return.policy), n_threads());
+  kafka_client_destroy(rk, 0);
+  kafka_threads_fini(&threads);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(threads_are_listed_while_they_live),
+    cmocka_unit_test(all_threads_get_a_policy_those_that_start_later_too),
+  };
+
+  kafka_fixture_init(&kafka);
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  kafka_fixture_fini(&kafka);
+  return failed;
+}
