@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/mapped_read.h"
 #include "daemon/ctl/ctl_command.h"
-#include "daemon/ctl/ctl_say.h"
+#include "daemon/ctl/text/ctl_say.h"
 #include "ingest/kafka/kafka_closing.h"
 
 #ifndef SLUICE_VERSION

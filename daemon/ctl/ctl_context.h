@@ -9,7 +9,7 @@
 #include "base/region.h"
 #include "daemon/config/config.h"
 #include "daemon/ctl/ctl_command.h"
-#include "daemon/ctl/ctl_json.h"
+#include "daemon/ctl/text/ctl_json.h"
 #include "daemon/ctl/http_get.h"
 
 struct ctl_context {

@@ -7,9 +7,9 @@
 #include "base/clock.h"
 #include "daemon/ctl/bench/ctl_bench_report.h"
 #include "daemon/ctl/bench/ctl_bench_svg.h"
-#include "daemon/ctl/ctl_format.h"
-#include "daemon/ctl/ctl_interrupt.h"
-#include "daemon/ctl/ctl_say.h"
+#include "daemon/ctl/text/ctl_format.h"
+#include "daemon/ctl/bench/ctl_interrupt.h"
+#include "daemon/ctl/text/ctl_say.h"
 #include "daemon/ctl/ctl_space.h"
 
 enum {

@@ -12,9 +12,9 @@
 #include "base/auto_close.h"
 #include "base/mem.h"
 #include "base/query.h"
-#include "daemon/ctl/ctl_array.h"
-#include "daemon/ctl/ctl_item_line.h"
-#include "daemon/ctl/ctl_json.h"
+#include "daemon/ctl/array/ctl_array.h"
+#include "daemon/ctl/writer/ctl_item_line.h"
+#include "daemon/ctl/text/ctl_json.h"
 #include "ingest/wire/wire_client.h"
 
 enum { ID_FIELD = 1 << 3 | 2, ID_MAX = 127 }; /* of field 1 of Query, and so that its length takes a byte */

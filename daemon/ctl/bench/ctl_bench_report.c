@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "daemon/ctl/ctl_format.h"
+#include "daemon/ctl/text/ctl_format.h"
 #include "ingest/wire/wire_client.h"
 
 enum { BAR_COLUMNS = 50 };

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "daemon/ctl/ctl_format.h"
+#include "daemon/ctl/text/ctl_format.h"
 
 enum { WIDTH = 720, HEIGHT = 320, LEFT = 40, TOP = 90, BOTTOM = 40, NAME_STEP = 16, LABEL_BINS = 4 };
 

@@ -13,9 +13,9 @@
 #include "daemon/ctl/eval/ctl_eval_output.h"
 #include "daemon/ctl/eval/ctl_eval_report.h"
 #include "daemon/ctl/eval/safetensors_write.h"
-#include "daemon/ctl/ctl_format.h"
-#include "daemon/ctl/ctl_progress.h"
-#include "daemon/ctl/ctl_say.h"
+#include "daemon/ctl/text/ctl_format.h"
+#include "daemon/ctl/text/ctl_progress.h"
+#include "daemon/ctl/text/ctl_say.h"
 #include "engine/similarity/similarity.h"
 
 /* A method to run. */

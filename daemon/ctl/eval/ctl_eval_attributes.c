@@ -11,8 +11,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/config/config_attributes.h"
-#include "daemon/ctl/ctl_json.h"
-#include "daemon/ctl/ctl_value.h"
+#include "daemon/ctl/text/ctl_json.h"
+#include "daemon/ctl/eval/ctl_value.h"
 
 enum { APPLY_LINES = 4096 };
 

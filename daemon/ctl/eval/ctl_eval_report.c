@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "daemon/ctl/ctl_format.h"
+#include "daemon/ctl/text/ctl_format.h"
 
 enum { NAME_COLUMNS_MIN = 6, LABEL_BYTES = 160 };
 

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
-#include "daemon/ctl/ctl_format.h"
+#include "daemon/ctl/text/ctl_format.h"
 
 struct page {
   const struct ctl_layout_daemons *daemons;

@@ -4,11 +4,11 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "daemon/ctl/ctl_array.h"
-#include "daemon/ctl/ctl_format.h"
+#include "daemon/ctl/array/ctl_array.h"
+#include "daemon/ctl/text/ctl_format.h"
 #include "daemon/ctl/load/ctl_load_array.h"
 #include "daemon/ctl/load/ctl_load_lines.h"
-#include "daemon/ctl/ctl_say.h"
+#include "daemon/ctl/text/ctl_say.h"
 
 enum { RATE_MAX = 10000000 };
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "daemon/ctl/ctl_say.h"
+#include "daemon/ctl/text/ctl_say.h"
 
 enum { BAD_LINES_SHOWN = 20, COUNT_BYTES = 1 << 16 };
 

@@ -5,8 +5,8 @@
 #define DAEMON_CTL_CTL_LOADING_H
 
 #include "daemon/ctl/ctl_pace.h"
-#include "daemon/ctl/ctl_resume.h"
-#include "daemon/ctl/ctl_writer.h"
+#include "daemon/ctl/writer/ctl_resume.h"
+#include "daemon/ctl/writer/ctl_writer.h"
 
 struct ctl_load_options {
   const char *path;

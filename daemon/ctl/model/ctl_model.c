@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "daemon/ctl/ctl_command.h"
-#include "daemon/ctl/ctl_format.h"
+#include "daemon/ctl/text/ctl_format.h"
 #include "daemon/ctl/model/ctl_model_add.h"
 #include "daemon/ctl/model/ctl_model_files.h"
 #include "daemon/ctl/model/ctl_model_list.h"

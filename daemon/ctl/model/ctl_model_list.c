@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "daemon/ctl/ctl_format.h"
-#include "daemon/ctl/ctl_json.h"
+#include "daemon/ctl/text/ctl_format.h"
+#include "daemon/ctl/text/ctl_json.h"
 
 static const char *text_of(const json_t *object, const char *name)
 {

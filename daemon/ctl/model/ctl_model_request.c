@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/ctl/ctl_format.h"
+#include "daemon/ctl/text/ctl_format.h"
 #include "daemon/ctl/model/ctl_model_topic.h"
 
 enum { TIMEOUT_S_MAX = 1000000 };

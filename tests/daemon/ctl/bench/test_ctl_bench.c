@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "daemon/ctl/bench/ctl_bench_report.h"
 #include "daemon/ctl/bench/ctl_bench_svg.h"
-#include "daemon/ctl/ctl_json.h"
+#include "daemon/ctl/text/ctl_json.h"
 #include "ingest/wire/wire.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/dice.h"

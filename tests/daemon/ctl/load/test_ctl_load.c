@@ -10,10 +10,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "daemon/ctl/ctl_keys.h"
-#include "daemon/ctl/ctl_npy.h"
+#include "daemon/ctl/load/ctl_keys.h"
+#include "daemon/ctl/array/ctl_npy.h"
 #include "daemon/ctl/ctl_pace.h"
-#include "daemon/ctl/ctl_resume.h"
+#include "daemon/ctl/writer/ctl_resume.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/dice.h"
 #include "tests/support/temp_dir.h"

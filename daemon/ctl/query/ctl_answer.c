@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Print answers as tables. */
+#include "daemon/ctl/query/ctl_answer.h"
+
+#include <float.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "daemon/ctl/text/ctl_format.h"
+#include "daemon/ctl/text/ctl_print.h"
+
+enum { KEY_COLUMNS_MIN = 3, SCORE_COLUMNS = 12 };
+
+static size_t key_columns(const json_t *hits)
+{
+  size_t widest = KEY_COLUMNS_MIN;
+  size_t i;
+  json_t *hit;
+
+  json_array_foreach(hits, i, hit)
+  {
+    size_t n = ctl_print_key(json_object_get(hit, "key"), NULL);
+    widest = n > widest ? n : widest;
+  }
+  return widest;
+}
+
+static void print_hits(const json_t *hits, FILE *out)
+{
+  size_t n_columns = key_columns(hits);
+  size_t i;
+  json_t *hit;
+
+  fputs("  rank  key", out);
+  ctl_print_spaces(n_columns - strlen("key"), out);
+  fprintf(out, "  %*s\n", SCORE_COLUMNS, "score");
+  json_array_foreach(hits, i, hit)
+  {
+    fprintf(out, "  %4zu  ", i + 1);
+    ctl_print_spaces(n_columns - ctl_print_key(json_object_get(hit, "key"), out), out);
+    fprintf(out, "  %*.6g\n", SCORE_COLUMNS, json_number_value(json_object_get(hit, "score")));
+  }
+}
+
+static uint64_t number(const json_t *answer, const char *group, const char *name)
+{
+  const json_t *value = json_object_get(group ? json_object_get(answer, group) : answer, name);
+
+  return json_integer_value(value) > 0 ? (uint64_t)json_integer_value(value) : 0;
+}
+
+static void print_receipt(const json_t *answer, FILE *out)
+{
+  const json_t *receipt = json_object_get(answer, "receipt");
+  const json_t *bound = json_object_get(receipt, "bound");
+  const char *method = json_string_value(json_object_get(answer, "method"));
+
+  fprintf(out, "  method %s: ", method && *method ? method : "?");
+  if (json_is_true(json_object_get(receipt, "exact")))
+    fputs("exact", out);
+  else if (json_is_number(bound) && json_number_value(bound) < (double)FLT_MAX) /* the largest one bounds nothing */
+    fprintf(out, "approximate, no other item scores above %.6g", json_number_value(bound));
+  else
+    fputs("approximate", out);
+}
+
+/* Say that shards are missing. Only the answer of a merge has parts. */
+static void print_parts(const json_t *answer, FILE *out)
+{
+  uint64_t n_answered = number(answer, "parts", "answered"), of = number(answer, "parts", "of");
+
+  if (n_answered < of)
+    fprintf(out, "  %" PRIu64 " of %" PRIu64 " shards have answered: items may be missing\n", n_answered, of);
+}
+
+static void print_effort(const json_t *answer, FILE *out)
+{
+  uint64_t n_candidates = number(answer, "counts", "candidates");
+  uint64_t n_admitted = number(answer, "counts", "admitted");
+  bool has_admitted = json_object_get(json_object_get(answer, "counts"), "admitted");
+
+  fprintf(out, "; scored %s of %s items", ctl_format_count(number(answer, "counts", "scored")).s,
+          ctl_format_count(number(answer, "counts", "items")).s);
+  if (has_admitted && n_admitted != number(answer, "counts", "items"))
+    fprintf(out, ", %s admitted", ctl_format_count(n_admitted).s);
+  if (n_candidates)
+    fprintf(out, " (%s candidates)", ctl_format_count(n_candidates).s);
+  fprintf(out, "; queued %s", ctl_format_span((int64_t)number(answer, "times", "queued_us") * CLOCK_NS_PER_US).s);
+  fprintf(out, ", searched %s; ", ctl_format_span((int64_t)number(answer, "times", "searched_us") * CLOCK_NS_PER_US).s);
+}
+
+static void print_epoch(const json_t *answer, FILE *out)
+{
+  fprintf(out, "epoch %llu", (unsigned long long)number(answer, NULL, "epoch"));
+  if (json_object_get(answer, "time_unix_ms"))
+    fprintf(out, " of %s", ctl_format_time((int64_t)number(answer, NULL, "time_unix_ms")).s);
+  fputc('\n', out);
+}
+
+/* Say in words what a verdict means. */
+static const char *words_of(const char *verdict)
+{
+  static const char *const rows[][2] = {
+    { "UNKNOWN", "a shard that has not answered may have it" },
+    { "NO_ITEM", "there is no such item" },
+    { "NO_PART", "it has no part in the space" },
+    { "EXPIRED", "it is expired" },
+    { "EMBARGOED", "it is embargoed" },
+    { "EXCLUDED", "the query excludes it" },
+    { "SEEN", "the user has seen it" },
+    { "FILTERED", "the filter does not admit it" },
+    { "MISSED", "the method has not found it, though it is better than the last hit" },
+  };
+
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    if (strcmp(verdict, rows[i][0]) == 0)
+      return rows[i][1];
+  }
+  return verdict;
+}
+
+static void print_explanation(const json_t *explanation, FILE *out)
+{
+  const char *verdict = json_string_value(json_object_get(explanation, "verdict"));
+  const json_t *score = json_object_get(explanation, "score");
+
+  fputs("  ", out);
+  ctl_print_key(json_object_get(explanation, "key"), out);
+  fputs(": ", out);
+  if (verdict && strcmp(verdict, "HIT") == 0)
+    fprintf(out, "hit %llu", (unsigned long long)number(explanation, NULL, "rank"));
+  else if (verdict && strcmp(verdict, "OUTRANKED") == 0)
+    fprintf(out, "%.6g below the last hit", json_number_value(json_object_get(explanation, "below_last_hit")));
+  else
+    fputs(words_of(verdict ? verdict : "?"), out);
+  if (score)
+    fprintf(out, "; its score is %.6g", json_number_value(score));
+  fputc('\n', out);
+}
+
+static void print_explanations(const json_t *explanations, FILE *out)
+{
+  size_t i;
+  json_t *explanation;
+
+  json_array_foreach(explanations, i, explanation) print_explanation(explanation, out);
+}
+
+char *ctl_answer_error(const json_t *answer)
+{
+  const json_t *error = json_object_get(answer, "error");
+  const char *code = json_string_value(json_object_get(error, "code"));
+  const char *message = json_string_value(json_object_get(error, "message"));
+  char *text = NULL;
+
+  if (!json_is_object(error))
+    return NULL;
+  if (asprintf(&text, "%s: %s", code ? code : "UNKNOWN", message ? message : "") < 0)
+    return NULL;
+  return text;
+}
+
+void ctl_answer_print(const json_t *answer, FILE *out)
+{
+  const json_t *hits = json_object_get(answer, "hits");
+  const char *id = json_string_value(json_object_get(answer, "id"));
+  const char *space = json_string_value(json_object_get(answer, "space"));
+  size_t n_hits = json_array_size(hits);
+
+  ctl_print_text(id ? id : "", out);
+  fprintf(out, ": %zu %s in ", n_hits, ctl_plural(n_hits, "hit", "hits"));
+  ctl_print_text(space ? space : "", out);
+  fputc('\n', out);
+  if (n_hits)
+    print_hits(hits, out);
+  print_explanations(json_object_get(answer, "explanations"), out);
+  print_parts(answer, out);
+  print_receipt(answer, out);
+  print_effort(answer, out);
+  print_epoch(answer, out);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sluicectl explain: ask why items are among the hits of a query, or not. */
+#include <getopt.h>
+
+#include "daemon/ctl/query/ctl_ask.h"
+
+static err_t take_options(struct ctl_ask *a, int argc, char **argv)
+{
+  static const struct option known[] = { { "format", required_argument, NULL, 'o' },
+                                         { "timeout-ms", required_argument, NULL, 't' },
+                                         { 0 } };
+  int option;
+
+  while ((option = getopt_long(argc, argv, "+:", known, NULL)) != -1) {
+    if (option == '?' || option == ':')
+      FAIL(ERR_USAGE, "%s: unknown option of explain, or its value is missing", argv[optind - 1]);
+    TRY(option == 'o' ? ctl_ask_format(a, optarg) : ctl_ask_timeout(a, optarg));
+  }
+  return ERR_OK;
+}
+
+static err_t run_explain(const struct ctl_options *options, int argc, char **argv)
+{
+  AUTO(ctl_ask_fini) struct ctl_ask a = { 0 };
+
+  TRY(ctl_ask_init(options, &a));
+  TRY(take_options(&a, argc, argv));
+  if (argc - optind < 2 || argc - optind > 1 + QUERY_EXPLAIN_MAX)
+    FAIL(ERR_USAGE, "explain expects a query and 1 to %d keys", QUERY_EXPLAIN_MAX);
+  TRY(ctl_ask_add(&a, "query", 1, span_of_str(argv[optind])));
+  TRY(ctl_queries_explain(&a.queries, argv + optind + 1, argc - optind - 1));
+  return ctl_ask_run(&a);
+}
+
+const struct ctl_command ctl_explain_command = {
+  .name = "explain",
+  .arguments = "[--format FORMAT] [--timeout-ms N] QUERY KEY...",
+  .summary = "ask why items are among the hits of a query, or not",
+  .help = "  --format FORMAT   table (default), or json: the answer as received\n"
+          "  --timeout-ms N    how long to wait for the answer (default: 10000)\n"
+          "\n"
+          "Example:\n"
+          "  sluicectl explain '{\"space\": \"SPACE\", \"k\": 10, \"vector\": [0.5, 1]}' gimp\n"
+          "For each of up to 16 keys the answer says whether there is such an item, whether it has a part in the\n"
+          "space, whether the query admits it, and if not why, its exact score, and its rank or how far the last hit\n"
+          "is above it.\n",
+  .run = run_explain,
+};

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file: a page with the identity, then the bits, which are mapped into memory. */
+#include "daemon/ctl/writer/ctl_resume.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+enum { HEADER_BYTES = 4096, IDENTITY_MAX = 4000 };
+
+struct ctl_resume {
+  char *path;
+  int fd;
+  uint8_t *bytes; /* the whole file */
+  size_t n_bytes;
+  uint64_t n_rows;
+};
+
+static err_t open_file(struct ctl_resume *r)
+{
+  struct stat status;
+
+  r->fd = open(r->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (r->fd < 0)
+    FAIL(ERR_SYSTEM, "--resume: %s cannot be opened: %s", r->path, strerror(errno));
+  if (flock(r->fd, LOCK_EX | LOCK_NB) != 0)
+    FAIL(ERR_SYSTEM, "--resume: %s is in use: is another load running?", r->path);
+  if (fstat(r->fd, &status) != 0 || !S_ISREG(status.st_mode))
+    FAIL(ERR_SYSTEM, "--resume: %s is not a file", r->path);
+  if (status.st_size != 0 && (size_t)status.st_size != r->n_bytes)
+    FAIL(ERR_SYSTEM,
+         "--resume: %s is not of this load, which has %llu rows: name another file, or remove it to send "
+         "all rows",
+         r->path, (unsigned long long)r->n_rows);
+  int error = posix_fallocate(r->fd, 0, (off_t)r->n_bytes); /* a full disk must not show as a signal later */
+  if (error)
+    FAIL(ERR_SYSTEM, "--resume: %s cannot be written: %s", r->path, strerror(error));
+  return ERR_OK;
+}
+
+static err_t map_file(struct ctl_resume *r)
+{
+  void *bytes = mmap(NULL, r->n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
+
+  if (bytes == MAP_FAILED)
+    FAIL(ERR_SYSTEM, "--resume: %s cannot be mapped into memory: %s", r->path, strerror(errno));
+  r->bytes = bytes;
+  return ERR_OK;
+}
+
+/* Return the length of the first line that differs. */
+static size_t find_difference(const char **here, const char **there)
+{
+  for (;;) {
+    size_t n = strcspn(*here, "\n"), n_there = strcspn(*there, "\n");
+    if (n != n_there || strncmp(*here, *there, n) != 0 || (*here)[n] == '\0' || (*there)[n] == '\0')
+      return n;
+    *here += n + 1;
+    *there += n + 1;
+  }
+}
+
+/* Has the file only zeros? A new one has, and one of a load that was killed before it wrote the identity. */
+static bool is_blank(const struct ctl_resume *r)
+{
+  return r->bytes[0] == 0 && memcmp(r->bytes, r->bytes + 1, r->n_bytes - 1) == 0;
+}
+
+/* Nothing is written into a file of another load, or of no load. */
+static err_t verify_identity(struct ctl_resume *r, const char *identity)
+{
+  char there[HEADER_BYTES + 1] = "";
+
+  if (is_blank(r)) {
+    memcpy(r->bytes, identity, strlen(identity));
+    return ERR_OK;
+  }
+  memcpy(there, r->bytes, HEADER_BYTES);
+  if (strcmp(there, identity) == 0)
+    return ERR_OK;
+  const char *here = identity, *other = there;
+  size_t n = find_difference(&here, &other);
+  FAIL(ERR_SYSTEM,
+       "--resume: %s is not of this load: it has \"%.*s\", not \"%.*s\": name another file, or remove it to "
+       "send all rows",
+       r->path, (int)strcspn(other, "\n"), other, (int)n, here);
+}
+
+err_t ctl_resume_open(const char *path, const char *identity, uint64_t n_rows, struct ctl_resume **out)
+{
+  AUTO(ctl_resume_close) struct ctl_resume *r = NULL;
+
+  if (strlen(identity) > IDENTITY_MAX)
+    FAIL(ERR_SYSTEM, "--resume: the names of the files are too long to note");
+  TRY(mem_array(1, sizeof *r, &r));
+  r->fd = -1;
+  r->n_rows = n_rows;
+  r->n_bytes = HEADER_BYTES + (size_t)(n_rows / 8) + 1;
+  TRY(mem_copy_str(path, &r->path));
+  TRY(open_file(r));
+  TRY(map_file(r));
+  TRY(verify_identity(r, identity));
+  *out = r;
+  r = NULL;
+  return ERR_OK;
+}
+
+void ctl_resume_close(struct ctl_resume **r)
+{
+  if (!*r)
+    return;
+  if ((*r)->bytes)
+    munmap((*r)->bytes, (*r)->n_bytes);
+  if ((*r)->fd >= 0)
+    close((*r)->fd);
+  mem_free(&(*r)->path);
+  mem_free(r);
+}
+
+void ctl_resume_mark(struct ctl_resume *r, uint64_t row)
+{
+  r->bytes[HEADER_BYTES + row / 8] |= (uint8_t)(1u << row % 8);
+}
+
+bool ctl_resume_has(const struct ctl_resume *r, uint64_t row)
+{
+  return r->bytes[HEADER_BYTES + row / 8] >> row % 8 & 1;
+}
+
+uint64_t ctl_resume_count(const struct ctl_resume *r)
+{
+  uint64_t n = 0;
+
+  for (size_t i = HEADER_BYTES; i < r->n_bytes; i++)
+    n += (uint64_t)__builtin_popcount(r->bytes[i]);
+  return n;
+}
