@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of answers as people read them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/ctl/query/ctl_answer.h"
+
+static char *printed(const char *answer)
+{
+  json_t *json = json_loads(answer, 0, NULL);
+  char *text;
+  size_t n;
+  FILE *out = open_memstream(&text, &n);
+
+  assert_non_null(json);
+  ctl_answer_print(json, out);
+  fclose(out);
+  json_decref(json);
+  return text;
+}
+
+static void an_answer_is_a_table_with_its_receipt(void **state)
+{
+  char *text = printed("{\"id\":\"q1\",\"space\":\"books\",\"method\":\"average(4000)\",\"hits\":["
+                       "{\"key\":\"g\\u00e4mp\",\"score\":0.93215},{\"key\":{\"base64\":\"/w==\"},\"score\":-2}],"
+                       "\"receipt\":{\"exact\":false,\"bound\":0.5},\"epoch\":12,"
+                       "\"counts\":{\"items\":63000,\"scored\":4000,\"candidates\":5000},"
+                       "\"times\":{\"queued_us\":210,\"searched_us\":1300}}");
+
+  (void)state;
+  assert_string_equal(text, "q1: 2 hits in books\n"
+                            "  rank  key                 score\n"
+                            "     1  g\xc3\xa4mp              0.93215\n"
+                            "     2  base64:/w==            -2\n"
+                            "  method average(4000): approximate, no other item scores above 0.5; scored 4,000 of "
+                            "63,000 items (5,000 candidates); queued 0.21 ms, searched 1.3 ms; epoch 12\n");
+  free(text);
+  text = printed("{\"id\":\"q\",\"space\":\"s\",\"method\":\"exact\",\"receipt\":{\"exact\":true}}");
+  assert_string_equal(text, "q: 0 hits in s\n"
+                            "  method exact: exact; scored 0 of 0 items; queued 0.00 ms, searched 0.00 ms; epoch 0\n");
+  free(text);
+}
+
+static void a_partial_answer_says_so_in_its_table(void **state)
+{
+  char *text = printed("{\"id\":\"q\",\"space\":\"s\",\"method\":\"exact\",\"receipt\":{\"exact\":false,"
+                       "\"bound\":3.40282347e+38},\"parts\":{\"answered\":1,\"of\":2}}");
+
+  (void)state;
+  assert_non_null(strstr(text, "\n  1 of 2 shards have answered: items may be missing\n"));
+  assert_non_null(strstr(text, "  method exact: approximate; scored 0"));
+  free(text);
+  text = printed("{\"id\":\"q\",\"parts\":{\"answered\":2,\"of\":2}}");
+  assert_null(strstr(text, "shards"));
+  free(text);
+}
+
+static void keys_cannot_control_the_terminal(void **state)
+{
+  char *text = printed("{\"id\":\"a\\u001b\",\"hits\":[{\"key\":\"\\u001b[31m\\u009b\\n\",\"score\":1}]}");
+
+  (void)state;
+  assert_null(strchr(text, '\x1b'));
+  assert_non_null(strstr(text, "\\x1b[31m\\x9b\\x0a"));
+  assert_non_null(strstr(text, "a\\x1b: 1 hit in"));
+  free(text);
+  text = printed("{\"id\":\"a\",\"hits\":[{\"key\":\"\\u202ea\\u202f\\u2066\\u2070\\u007f\",\"score\":1}]}");
+  assert_non_null(strstr(text, "1  \\u202ea\xe2\x80\xaf\\u2066\xe2\x81\xb0\\x7f "));
+  free(text);
+}
+
+static void an_error_is_printed_with_its_code(void **state)
+{
+  json_t *bad = json_loads("{\"error\":{\"code\":\"BAD_QUERY\",\"message\":\"k: at least 1\"}}", 0, NULL);
+  json_t *good = json_loads("{\"id\":\"x\"}", 0, NULL);
+  char *text = ctl_answer_error(bad);
+
+  (void)state;
+  assert_string_equal(text, "BAD_QUERY: k: at least 1");
+  assert_null(ctl_answer_error(good));
+  free(text);
+  json_decref(bad);
+  json_decref(good);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(an_answer_is_a_table_with_its_receipt),
+    cmocka_unit_test(a_partial_answer_says_so_in_its_table),
+    cmocka_unit_test(keys_cannot_control_the_terminal),
+    cmocka_unit_test(an_error_is_printed_with_its_code),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
