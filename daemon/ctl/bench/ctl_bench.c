@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sluicectl bench: load a running daemon with queries at a rate, and measure its answers. */
-#include <getopt.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -8,6 +7,7 @@
 #include "daemon/ctl/bench/ctl_bench_report.h"
 #include "daemon/ctl/bench/ctl_bench_svg.h"
 #include "daemon/ctl/text/ctl_format.h"
+#include "daemon/ctl/text/ctl_option.h"
 #include "daemon/ctl/bench/ctl_interrupt.h"
 #include "daemon/ctl/text/ctl_say.h"
 #include "daemon/ctl/ctl_space.h"
@@ -43,59 +43,6 @@ static void request_fini(struct request *r)
   ctl_context_close(&r->ctx);
 }
 
-static err_t take_number(struct request *r, int option)
-{
-  switch (option) {
-  case 'r':
-    return ctl_parse_number("--rate", optarg, 1, RATE_MAX, &r->rate);
-  case 'd':
-    return ctl_parse_number("--duration-s", optarg, 1, DURATION_S_MAX, &r->duration_s);
-  case 'c':
-    return ctl_parse_number("--count", optarg, 1, COUNT_MAX, &r->count);
-  case 'k':
-    return ctl_parse_number("--k", optarg, 1, K_MAX, &r->options.k);
-  case 'n':
-    return ctl_parse_number("--random", optarg, 1, RANDOM_MAX, &r->options.n_random);
-  case 'S':
-    r->has_seed = true;
-    return ctl_parse_number("--seed", optarg, 0, UINT64_MAX, &r->options.seed);
-  default:
-    return ctl_parse_number("--timeout-ms", optarg, 1, TIMEOUT_MS_MAX, &r->timeout_ms);
-  }
-}
-
-static err_t take_option(struct request *r, int option)
-{
-  switch (option) {
-  case 's':
-    r->options.space = optarg;
-    return ERR_OK;
-  case 'm':
-    r->options.method = optarg;
-    return ERR_OK;
-  case 'q':
-    r->options.path = optarg;
-    return ERR_OK;
-  case 't':
-    r->options.tensor = optarg;
-    return ERR_OK;
-  case 'F':
-    r->options.filter = optarg;
-    return ERR_OK;
-  case 'P':
-    r->options.parameters = optarg;
-    return ERR_OK;
-  case 'p':
-    r->plot = optarg;
-    return ERR_OK;
-  case 'j':
-    r->prints_json = true;
-    return ERR_OK;
-  default:
-    return take_number(r, option);
-  }
-}
-
 static err_t verify_options(const struct request *r)
 {
   if (r->count && r->duration_s)
@@ -111,33 +58,27 @@ static err_t verify_options(const struct request *r)
 
 static err_t take_options(struct request *r, int argc, char **argv)
 {
-  static const struct option known[] = {
-    { "space", required_argument, NULL, 's' },
-    { "rate", required_argument, NULL, 'r' },
-    { "duration-s", required_argument, NULL, 'd' },
-    { "count", required_argument, NULL, 'c' },
-    { "k", required_argument, NULL, 'k' },
-    { "method", required_argument, NULL, 'm' },
-    { "queries", required_argument, NULL, 'q' },
-    { "tensor", required_argument, NULL, 't' },
-    { "random", required_argument, NULL, 'n' },
-    { "seed", required_argument, NULL, 'S' },
-    { "filter", required_argument, NULL, 'F' },
-    { "parameters", required_argument, NULL, 'P' },
-    { "timeout-ms", required_argument, NULL, 'T' },
-    { "plot", required_argument, NULL, 'p' },
-    { "json", no_argument, NULL, 'j' },
+  struct bench_pool_options *o = &r->options;
+  const struct ctl_option known[] = {
+    { "space", .text = &o->space },
+    { "rate", .number = &r->rate, .min = 1, .max = RATE_MAX },
+    { "duration-s", .number = &r->duration_s, .min = 1, .max = DURATION_S_MAX },
+    { "count", .number = &r->count, .min = 1, .max = COUNT_MAX },
+    { "k", .number = &o->k, .min = 1, .max = K_MAX },
+    { "method", .text = &o->method },
+    { "queries", .text = &o->path },
+    { "tensor", .text = &o->tensor },
+    { "random", .number = &o->n_random, .min = 1, .max = RANDOM_MAX },
+    { "seed", .is_given = &r->has_seed, .number = &o->seed, .max = UINT64_MAX },
+    { "filter", .text = &o->filter },
+    { "parameters", .text = &o->parameters },
+    { "timeout-ms", .number = &r->timeout_ms, .min = 1, .max = TIMEOUT_MS_MAX },
+    { "plot", .text = &r->plot },
+    { "json", .is_given = &r->prints_json },
     { 0 },
   };
-  int option;
 
-  while ((option = getopt_long(argc, argv, ":k:", known, NULL)) != -1) {
-    if (option == '?' || option == ':')
-      FAIL(ERR_USAGE, "%s: unknown option of bench, or its value is missing", argv[optind - 1]);
-    TRY(take_option(r, option));
-  }
-  if (optind < argc)
-    FAIL(ERR_USAGE, "%s: bench expects options only", argv[optind]);
+  TRY(ctl_option_take_only(known, argc, argv));
   return verify_options(r);
 }
 

@@ -9,100 +9,39 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "daemon/ctl/eval/ctl_eval_attributes.h"
-#include "daemon/ctl/text/ctl_format.h"
+#include "daemon/ctl/text/ctl_option.h"
 
 enum { K_DEFAULT = 100, K_MAX = 10000000, BATCH_DEFAULT = 32, BATCH_MAX = 65536, THREADS_MAX = 1024, TEAM_MAX = 64 };
 
-static err_t take_isa(const char *name, enum isa *out)
+static err_t take_isa(void *isa, const char *name)
 {
-  if (strcmp(name, "auto") != 0 && !isa_find(name, out))
+  if (strcmp(name, "auto") != 0 && !isa_find(name, isa))
     FAIL(ERR_USAGE, "--isa expects auto, ref, avx2, avx512, avx512vnni, avx512vbmi or amx, not \"%s\"", name);
   return ERR_OK;
 }
 
-static err_t take_backend(const char *name, enum engine_backend *out)
+static err_t take_backend(void *context, const char *name)
 {
-  if (!engine_backend_find(name, out) || *out == ENGINE_AUTO)
+  enum engine_backend *backend = context;
+
+  if (!engine_backend_find(name, backend) || *backend == ENGINE_AUTO)
     FAIL(ERR_USAGE, "--backend expects cpu or cuda, not \"%s\"", name);
   return ERR_OK;
 }
 
-/* Return where an option that is a text is kept; NULL: it is no such option. */
-static const char **text_of(struct eval_options *o, int option)
+static err_t add_method(void *options, const char *name)
 {
-  switch (option) {
-  case 'm':
-    return &o->model_path;
-  case 'i':
-    return &o->items_path;
-  case 'q':
-    return &o->queries_path;
-  case 'o':
-    return &o->output_path;
-  case 'f':
-    return &o->filter;
-  case 'P':
-    return &o->parameters;
-  case 'a':
-    return &o->attributes_path;
-  case 'n':
-    return &o->not_before;
-  case 'e':
-    return &o->expires;
-  default:
-    return NULL;
-  }
-}
+  struct eval_options *o = options;
 
-static err_t take_number(struct eval_options *o, int option)
-{
-  switch (option) {
-  case 'k':
-    return ctl_parse_number("-k", optarg, 1, K_MAX, &o->k);
-  case 'b':
-    return ctl_parse_number("--batch", optarg, 1, BATCH_MAX, &o->batch);
-  case 't':
-    return ctl_parse_number("--threads", optarg, 1, THREADS_MAX, &o->n_threads);
-  case 'p':
-    return ctl_parse_number("--threads-per-search", optarg, 1, TEAM_MAX, &o->threads_per_search);
-  default:
-    FAIL(ERR_USAGE, "unknown option of eval, or its value is missing");
-  }
-}
-
-static err_t take_value(struct eval_options *o, int option)
-{
-  switch (option) {
-  case 'M':
-    o->methods[o->n_methods++] = *optarg ? optarg : "exact";
-    return ERR_OK;
-  case 'w':
-    o->has_at = true;
-    return ctl_parse_time("--at", optarg, o->at_unix_ms, &o->at_unix_ms);
-  case 'A':
-    return eval_attributes_add(o->attributes, &o->n_attributes, optarg);
-  case 's':
-    return take_isa(optarg, &o->isa);
-  case 'B':
-    return take_backend(optarg, &o->backend);
-  default:
-    return take_number(o, option);
-  }
-}
-
-static err_t take_option(struct eval_options *o, int option)
-{
-  const char **text = text_of(o, option);
-
-  if (text)
-    *text = optarg;
-  else if (option == 'j')
-    o->prints_json = true;
-  else if (option == 'T')
-    o->has_targets = true;
-  else
-    return take_value(o, option);
+  o->methods[o->n_methods++] = *name ? name : "exact";
   return ERR_OK;
+}
+
+static err_t add_attribute(void *options, const char *text)
+{
+  struct eval_options *o = options;
+
+  return eval_attributes_add(o->attributes, &o->n_attributes, text);
 }
 
 static err_t verify_filter(const struct eval_options *o)
@@ -151,38 +90,33 @@ static err_t verify_options(struct eval_options *o, const char *stray)
 
 static err_t take_options(int argc, char **argv, struct eval_options *o)
 {
-  static const struct option known[] = {
-    { "model", required_argument, NULL, 'm' },
-    { "items", required_argument, NULL, 'i' },
-    { "queries", required_argument, NULL, 'q' },
-    { "method", required_argument, NULL, 'M' },
-    { "k", required_argument, NULL, 'k' },
-    { "batch", required_argument, NULL, 'b' },
-    { "threads", required_argument, NULL, 't' },
-    { "threads-per-search", required_argument, NULL, 'p' },
-    { "isa", required_argument, NULL, 's' },
-    { "backend", required_argument, NULL, 'B' },
-    { "output", required_argument, NULL, 'o' },
-    { "filter", required_argument, NULL, 'f' },
-    { "parameters", required_argument, NULL, 'P' },
-    { "attributes", required_argument, NULL, 'a' },
-    { "attribute", required_argument, NULL, 'A' },
-    { "not-before", required_argument, NULL, 'n' },
-    { "expires", required_argument, NULL, 'e' },
-    { "at", required_argument, NULL, 'w' },
-    { "json", no_argument, NULL, 'j' },
-    { "targets", no_argument, NULL, 'T' },
+  const struct ctl_option known[] = {
+    { "model", .text = &o->model_path },
+    { "items", .text = &o->items_path },
+    { "queries", .text = &o->queries_path },
+    { "method", .take = add_method, .context = o },
+    { "k", .number = &o->k, .min = 1, .max = K_MAX },
+    { "batch", .number = &o->batch, .min = 1, .max = BATCH_MAX },
+    { "threads", .number = &o->n_threads, .min = 1, .max = THREADS_MAX },
+    { "threads-per-search", .number = &o->threads_per_search, .min = 1, .max = TEAM_MAX },
+    { "isa", .take = take_isa, .context = &o->isa },
+    { "backend", .take = take_backend, .context = &o->backend },
+    { "output", .text = &o->output_path },
+    { "filter", .text = &o->filter },
+    { "parameters", .text = &o->parameters },
+    { "attributes", .text = &o->attributes_path },
+    { "attribute", .take = add_attribute, .context = o },
+    { "not-before", .text = &o->not_before },
+    { "expires", .text = &o->expires },
+    { "at", .is_given = &o->has_at, .unix_ms = &o->at_unix_ms },
+    { "json", .is_given = &o->prints_json },
+    { "targets", .is_given = &o->has_targets },
     { 0 },
   };
-  int option;
 
   TRY(mem_array((size_t)argc + 1, sizeof *o->methods, &o->methods));
   TRY(mem_array(ATTRIBUTES_MAX, sizeof *o->attributes, &o->attributes));
-  while ((option = getopt_long(argc, argv, ":k:", known, NULL)) != -1) {
-    if (option == '?' || option == ':')
-      FAIL(ERR_USAGE, "%s: unknown option of eval, or its value is missing", argv[optind - 1]);
-    TRY(take_option(o, option));
-  }
+  TRY(ctl_option_take(known, NULL, argc, argv));
   return verify_options(o, optind < argc ? argv[optind] : NULL);
 }
 

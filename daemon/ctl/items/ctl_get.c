@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "daemon/ctl/ctl_items.h"
+#include "daemon/ctl/text/ctl_option.h"
 #include "daemon/ctl/text/ctl_print.h"
 #include "daemon/ctl/text/ctl_say.h"
 
@@ -43,16 +44,11 @@ static err_t get(struct ctl_context *ctx, char **keys, int n, bool is_value)
 
 static err_t run_get(const struct ctl_options *options, int argc, char **argv)
 {
-  static const struct option known[] = { { "value", no_argument, NULL, 'v' }, { 0 } };
   AUTO(ctl_context_close) struct ctl_context *ctx = NULL;
   bool is_value = false;
-  int option;
+  const struct ctl_option known[] = { { "value", .is_given = &is_value }, { 0 } };
 
-  while ((option = getopt_long(argc, argv, "+:", known, NULL)) != -1) {
-    if (option != 'v')
-      FAIL(ERR_USAGE, "unknown option %s; a key that begins with - needs -- before it", argv[optind - 1]);
-    is_value = true;
-  }
+  TRY(ctl_option_take(known, "a key", argc, argv));
   if (optind == argc)
     FAIL(ERR_USAGE, "get expects a key");
   TRY(ctl_context_open_for_http(options, &ctx));

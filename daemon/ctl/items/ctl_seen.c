@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "daemon/ctl/ctl_items.h"
+#include "daemon/ctl/text/ctl_option.h"
 #include "daemon/ctl/text/ctl_print.h"
 
 static err_t print_items(struct span page)
@@ -24,17 +25,12 @@ static err_t print_items(struct span page)
 
 static err_t run_seen(const struct ctl_options *options, int argc, char **argv)
 {
-  static const struct option known[] = { { "json", no_argument, NULL, 'j' }, { 0 } };
   AUTO(ctl_context_close) struct ctl_context *ctx = NULL;
   bool prints_json = false, is_found;
+  const struct ctl_option known[] = { { "json", .is_given = &prints_json }, { 0 } };
   struct span page;
-  int option;
 
-  while ((option = getopt_long(argc, argv, "+:", known, NULL)) != -1) {
-    if (option != 'j')
-      FAIL(ERR_USAGE, "unknown option %s; a user that begins with - needs -- before it", argv[optind - 1]);
-    prints_json = true;
-  }
+  TRY(ctl_option_take(known, "a user", argc, argv));
   if (argc - optind != 1)
     FAIL(ERR_USAGE, "seen expects a user");
   TRY(ctl_context_open_for_http(options, &ctx));

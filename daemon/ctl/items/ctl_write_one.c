@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/space_name.h"
 #include "daemon/ctl/text/ctl_format.h"
+#include "daemon/ctl/text/ctl_option.h"
 #include "daemon/ctl/letters/ctl_letters.h"
 #include "daemon/ctl/text/ctl_print.h"
 #include "daemon/ctl/text/ctl_say.h"
@@ -144,10 +145,9 @@ err_t ctl_write_one(struct ctl_context *ctx, const struct ctl_record *record)
 
 err_t ctl_write_one_parse(int argc, char **argv, int n_expected, const char *expected)
 {
-  static const struct option none[] = { { 0 } };
+  static const struct ctl_option none[] = { { 0 } };
 
-  if (getopt_long(argc, argv, "+", none, NULL) != -1)
-    FAIL(ERR_USAGE, "unknown option %s; a key that begins with - needs -- before it", argv[optind - 1]);
+  TRY(ctl_option_take(none, "a key", argc, argv));
   if (argc - optind != n_expected)
     FAIL(ERR_USAGE, "%s expects %s", argv[0], expected);
   return ERR_OK;

@@ -5,6 +5,7 @@
 
 #include "daemon/ctl/layout/ctl_layout_json.h"
 #include "daemon/ctl/layout/ctl_layout_print.h"
+#include "daemon/ctl/text/ctl_option.h"
 
 struct request {
   struct ctl_layout_daemons daemons;
@@ -17,24 +18,21 @@ static void request_fini(struct request *r)
   ctl_layout_daemons_fini(&r->daemons);
 }
 
+static err_t add_daemons(void *daemons, const char *list)
+{
+  return ctl_layout_daemons_add(daemons, list);
+}
+
 static err_t read_options(int argc, char **argv, struct request *r)
 {
-  static const struct option known[] = { { "at", required_argument, NULL, 'a' },
-                                         { "json", no_argument, NULL, 'j' },
-                                         { "positions", no_argument, NULL, 'p' },
-                                         { 0 } };
-  int option;
+  const struct ctl_option known[] = {
+    { "at", .take = add_daemons, .context = &r->daemons },
+    { "json", .is_given = &r->prints_json },
+    { "positions", .is_given = &r->shows_positions },
+    { 0 },
+  };
 
-  while ((option = getopt_long(argc, argv, ":", known, NULL)) != -1) {
-    if (option == 'a')
-      TRY(ctl_layout_daemons_add(&r->daemons, optarg));
-    else if (option == 'j')
-      r->prints_json = true;
-    else if (option == 'p')
-      r->shows_positions = true;
-    else
-      FAIL(ERR_USAGE, "%s: unknown option of layout, or its value is missing", argv[optind - 1]);
-  }
+  TRY(ctl_option_take(known, NULL, argc, argv));
   for (int i = optind; i < argc; i++) /* --at A B C */
     TRY(ctl_layout_daemons_add(&r->daemons, argv[i]));
   return ERR_OK;

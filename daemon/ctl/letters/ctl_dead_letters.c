@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "daemon/ctl/text/ctl_format.h"
+#include "daemon/ctl/text/ctl_option.h"
 #include "daemon/ctl/letters/ctl_letters.h"
 #include "daemon/ctl/text/ctl_print.h"
 #include "daemon/ctl/letters/ctl_retry.h"
@@ -191,55 +192,22 @@ static err_code_t show_letter(void *context, const struct ctl_letter *letter)
 
 /* ---- The command line ---- */
 
-static err_t take_option(struct request *r, int option)
-{
-  switch (option) {
-  case 'n':
-    return ctl_parse_number("--newest", optarg, 1, NEWEST_MAX, &r->newest);
-  case 's':
-    return ctl_parse_time("--since", optarg, clock_unix_ms(), &r->selection.since_unix_ms);
-  case 'r':
-    r->selection.filter.reason = optarg;
-    return ERR_OK;
-  case 't':
-    r->selection.filter.topic = optarg;
-    return ERR_OK;
-  case 'a':
-    r->is_all = true;
-    return ERR_OK;
-  case 'd':
-    r->retry.is_dry_run = true;
-    return ERR_OK;
-  case 'o':
-    r->retry.overwrites = true;
-    return ERR_OK;
-  default:
-    r->prints_json = true;
-    return ERR_OK;
-  }
-}
-
 static err_t take_options(struct request *r, int argc, char **argv)
 {
-  static const struct option known[] = {
-    { "newest", required_argument, NULL, 'n' },
-    { "since", required_argument, NULL, 's' },
-    { "reason", required_argument, NULL, 'r' },
-    { "topic", required_argument, NULL, 't' },
-    { "all", no_argument, NULL, 'a' },
-    { "dry-run", no_argument, NULL, 'd' },
-    { "overwrite", no_argument, NULL, 'o' },
-    { "json", no_argument, NULL, 'j' },
+  struct ctl_letter_filter *filter = &r->selection.filter;
+  const struct ctl_option known[] = {
+    { "newest", .number = &r->newest, .min = 1, .max = NEWEST_MAX },
+    { "since", .unix_ms = &r->selection.since_unix_ms },
+    { "reason", .text = &filter->reason },
+    { "topic", .text = &filter->topic },
+    { "all", .is_given = &r->is_all },
+    { "dry-run", .is_given = &r->retry.is_dry_run },
+    { "overwrite", .is_given = &r->retry.overwrites },
+    { "json", .is_given = &r->prints_json },
     { 0 },
   };
-  int option;
 
-  while ((option = getopt_long(argc, argv, ":", known, NULL)) != -1) {
-    if (option == '?' || option == ':')
-      FAIL(ERR_USAGE, "%s: unknown option of dead-letters, or its value is missing", argv[optind - 1]);
-    TRY(take_option(r, option));
-  }
-  return ERR_OK;
+  return ctl_option_take(known, NULL, argc, argv);
 }
 
 static err_t take_places(struct request *r, int n, char **words)

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "daemon/ctl/array/ctl_array.h"
 #include "daemon/ctl/text/ctl_format.h"
+#include "daemon/ctl/text/ctl_option.h"
 #include "daemon/ctl/load/ctl_load_array.h"
 #include "daemon/ctl/load/ctl_load_lines.h"
 #include "daemon/ctl/text/ctl_say.h"
@@ -73,47 +74,19 @@ static err_t load_file(struct ctl_context *ctx, const struct ctl_load_options *o
   return verify_all(&l, n_refused);
 }
 
-static err_t take_option(struct ctl_load_options *o, int option)
-{
-  switch (option) {
-  case 's':
-    o->space = optarg;
-    return ERR_OK;
-  case 't':
-    o->tensor = optarg;
-    return ERR_OK;
-  case 'k':
-    o->keys = optarg;
-    return ERR_OK;
-  case 'p':
-    o->key_prefix = optarg;
-    return ERR_OK;
-  case 'r':
-    o->resume = optarg;
-    return ERR_OK;
-  default:
-    return ctl_parse_number("--rate", optarg, 1, RATE_MAX, &o->rate);
-  }
-}
-
 static err_t take_options(struct ctl_load_options *o, int argc, char **argv)
 {
-  static const struct option known[] = {
-    { "space", required_argument, NULL, 's' },
-    { "tensor", required_argument, NULL, 't' },
-    { "keys", required_argument, NULL, 'k' },
-    { "key-prefix", required_argument, NULL, 'p' },
-    { "resume", required_argument, NULL, 'r' },
-    { "rate", required_argument, NULL, 'R' },
+  const struct ctl_option known[] = {
+    { "space", .text = &o->space },
+    { "tensor", .text = &o->tensor },
+    { "keys", .text = &o->keys },
+    { "key-prefix", .text = &o->key_prefix },
+    { "resume", .text = &o->resume },
+    { "rate", .number = &o->rate, .min = 1, .max = RATE_MAX },
     { 0 },
   };
-  int option;
 
-  while ((option = getopt_long(argc, argv, ":", known, NULL)) != -1) {
-    if (option == '?' || option == ':')
-      FAIL(ERR_USAGE, "%s: unknown option of load, or its value is missing", argv[optind - 1]);
-    TRY(take_option(o, option));
-  }
+  TRY(ctl_option_take(known, NULL, argc, argv));
   if (argc - optind != 1)
     FAIL(ERR_USAGE, "load expects one file, or - for standard input");
   o->path = argv[optind];

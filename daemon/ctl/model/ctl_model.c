@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "daemon/ctl/ctl_command.h"
 #include "daemon/ctl/text/ctl_format.h"
+#include "daemon/ctl/text/ctl_option.h"
 #include "daemon/ctl/model/ctl_model_add.h"
 #include "daemon/ctl/model/ctl_model_files.h"
 #include "daemon/ctl/model/ctl_model_list.h"
@@ -202,7 +203,7 @@ static err_t take_arguments(struct ctl_model_request *r, const struct verb *verb
                           : "a space at most",
          r->is_derived ? "; a number belongs to --derive=N" : "");
   r->space = argc > 0 ? argv[0] : NULL;
-  return argc == 2 ? ctl_parse_number("the generation", argv[1], 1, SPACE_GENERATION_MAX, &r->generation) : ERR_OK;
+  return argc == 2 ? ctl_option_number("the generation", argv[1], 1, SPACE_GENERATION_MAX, &r->generation) : ERR_OK;
 }
 
 static err_t open_context(const struct ctl_options *options, const struct verb *verb, struct ctl_model_request *r)

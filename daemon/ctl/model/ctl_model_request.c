@@ -2,106 +2,63 @@
 /* The options of sluicectl model, and what its verbs share. */
 #include "daemon/ctl/model/ctl_model_request.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/ctl/text/ctl_format.h"
+#include "daemon/ctl/text/ctl_option.h"
 #include "daemon/ctl/model/ctl_model_topic.h"
 
 enum { TIMEOUT_S_MAX = 1000000 };
 
 /* ---- Parsing ---- */
 
-static err_t parse_percent(const char *text, double *out)
+static err_t take_coverage(void *request, const char *text)
 {
+  struct ctl_model_request *r = request;
   char *end;
 
-  *out = strtod(text, &end);
-  if (end == text || *end != '\0' || !(*out >= 0 && *out <= 100))
+  r->min_coverage = strtod(text, &end);
+  if (end == text || *end != '\0' || !(r->min_coverage >= 0 && r->min_coverage <= 100))
     FAIL(ERR_USAGE, "--min-coverage expects a percentage from 0 to 100, not %s", text);
   return ERR_OK;
 }
 
-static err_t parse_share(struct ctl_model_request *r, const char *text)
+static err_t take_share(void *request, const char *text)
 {
+  struct ctl_model_request *r = request;
   char *end;
 
-  r->has_share = true;
   r->share = strtod(text, &end);
   if (end == text || *end != '\0' || !(r->share >= 0 && r->share <= 1))
     FAIL(ERR_USAGE, "--share expects a share of the queries from 0 to 1, such as 0.05, not %s", text);
   return ERR_OK;
 }
 
-static err_t parse_number(struct ctl_model_request *r, int option)
+static err_t add_daemon(void *daemons, const char *address)
 {
-  switch (option) {
-  case 'g':
-    return ctl_parse_number("--generation", optarg, 2, SPACE_GENERATION_MAX, &r->generation);
-  case 'd':
-    r->is_derived = true;
-    return optarg ? ctl_parse_number("--derive", optarg, 1, SPACE_GENERATION_MAX, &r->derived_from) : ERR_OK;
-  case 'c':
-    return parse_percent(optarg, &r->min_coverage);
-  case 's':
-    return parse_share(r, optarg);
-  default:
-    r->has_timeout = true;
-    return ctl_parse_number("--timeout-s", optarg, 1, TIMEOUT_S_MAX, &r->timeout_s);
-  }
-}
-
-static err_t parse_option(struct ctl_model_request *r, int option, char **argv)
-{
-  switch (option) {
-  case 'f':
-    r->file = optarg;
-    return ERR_OK;
-  case 'p':
-    r->path = optarg;
-    return ERR_OK;
-  case 'u':
-    r->uploads = true;
-    return ERR_OK;
-  case 'F':
-    r->is_forced = true;
-    return ERR_OK;
-  case 'j':
-    r->prints_json = true;
-    return ERR_OK;
-  case 'a':
-    return ctl_model_daemons_add(&r->daemons, optarg);
-  case '?':
-  case ':':
-    FAIL(ERR_USAGE, "%s: unknown option of model, or its value is missing", argv[optind - 1]);
-  default:
-    return parse_number(r, option);
-  }
+  return ctl_model_daemons_add(daemons, address);
 }
 
 err_t ctl_model_request_parse(struct ctl_model_request *r, int argc, char **argv)
 {
-  static const struct option known[] = {
-    { "generation", required_argument, NULL, 'g' },
-    { "file", required_argument, NULL, 'f' },
-    { "path", required_argument, NULL, 'p' },
-    { "derive", optional_argument, NULL, 'd' },
-    { "upload", no_argument, NULL, 'u' },
-    { "min-coverage", required_argument, NULL, 'c' },
-    { "force", no_argument, NULL, 'F' },
-    { "share", required_argument, NULL, 's' },
-    { "at-least", required_argument, NULL, 'a' },
-    { "json", no_argument, NULL, 'j' },
-    { "timeout-s", required_argument, NULL, 't' },
+  const struct ctl_option known[] = {
+    { "generation", .number = &r->generation, .min = 2, .max = SPACE_GENERATION_MAX },
+    { "file", .text = &r->file },
+    { "path", .text = &r->path },
+    { "derive", .is_given = &r->is_derived, .number = &r->derived_from, .min = 1, .max = SPACE_GENERATION_MAX,
+      .may_be_bare = true },
+    { "upload", .is_given = &r->uploads },
+    { "min-coverage", .take = take_coverage, .context = r },
+    { "force", .is_given = &r->is_forced },
+    { "share", .is_given = &r->has_share, .take = take_share, .context = r },
+    { "at-least", .take = add_daemon, .context = &r->daemons },
+    { "json", .is_given = &r->prints_json },
+    { "timeout-s", .is_given = &r->has_timeout, .number = &r->timeout_s, .min = 1, .max = TIMEOUT_S_MAX },
     { 0 },
   };
-  int option;
 
-  while ((option = getopt_long(argc, argv, ":", known, NULL)) != -1)
-    TRY(parse_option(r, option, argv));
-  return ERR_OK;
+  return ctl_option_take(known, NULL, argc, argv);
 }
 
 /* ---- For the verbs ---- */

@@ -15,7 +15,7 @@
 #include "ingest/kafka/topics.h"
 #include "ingest/wire/wire.h"
 
-enum { TIMEOUT_MS_DEFAULT = 10000, TIMEOUT_MS_MAX = 3600000, POLL_MS = 20, ANSWERS_AT_ONCE = 256, HTTP_OK = 200 };
+enum { TIMEOUT_MS_DEFAULT = 10000, POLL_MS = 20, ANSWERS_AT_ONCE = 256, HTTP_OK = 200 };
 
 err_t ctl_ask_init(const struct ctl_options *options, struct ctl_ask *out)
 {
@@ -192,17 +192,14 @@ err_t ctl_ask_add(struct ctl_ask *a, const char *where, uint64_t line, struct sp
   return ERR_OK;
 }
 
-err_t ctl_ask_format(struct ctl_ask *a, const char *name)
+err_t ctl_ask_format(void *ask, const char *name)
 {
+  struct ctl_ask *a = ask;
+
   a->prints_json = strcmp(name, "json") == 0;
   if (!a->prints_json && strcmp(name, "table") != 0)
     FAIL(ERR_USAGE, "--format expects table or json, not \"%s\"", name);
   return ERR_OK;
-}
-
-err_t ctl_ask_timeout(struct ctl_ask *a, const char *text)
-{
-  return ctl_parse_number("--timeout-ms", text, 1, TIMEOUT_MS_MAX, &a->timeout_ms);
 }
 
 err_t ctl_ask_run(struct ctl_ask *a)

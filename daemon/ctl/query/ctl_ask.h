@@ -9,13 +9,15 @@
 #include "ingest/kafka/sender.h"
 #include "ingest/readers/topic_scan.h"
 
+enum { CTL_ASK_TIMEOUT_MS_MAX = 3600000 };
+
 struct ctl_ask {
   struct ctl_context *ctx;
   struct ctl_queries queries;
   struct sender *sender;
   struct topic_scan *answers;
   struct ctl_progress progress;
-  uint64_t timeout_ms;
+  uint64_t timeout_ms; /* of the next answer */
   uint64_t n_unusable; /* texts that are not a query */
   bool prints_json;
   int64_t moved_ns; /* when the newest answer arrived */
@@ -32,9 +34,11 @@ void ctl_ask_fini(struct ctl_ask *a);
  * Returns ERR_MEMORY. */
 err_t ctl_ask_add(struct ctl_ask *a, const char *where, uint64_t line, struct span text);
 
-/* Take the values of --format and --timeout-ms. Return ERR_USAGE. */
-err_t ctl_ask_format(struct ctl_ask *a, const char *name);
-err_t ctl_ask_timeout(struct ctl_ask *a, const char *text);
+/* Take the value of --format. Returns ERR_USAGE.
+ *
+ * ask  a struct ctl_ask
+ */
+err_t ctl_ask_format(void *ask, const char *name);
 
 /* Send the queries, wait for the answers, and print them. Returns ERR_QUERY if one failed; the errors of Kafka. */
 err_t ctl_ask_run(struct ctl_ask *a);

@@ -3,20 +3,17 @@
 #include <getopt.h>
 
 #include "daemon/ctl/query/ctl_ask.h"
+#include "daemon/ctl/text/ctl_option.h"
 
 static err_t take_options(struct ctl_ask *a, int argc, char **argv)
 {
-  static const struct option known[] = { { "format", required_argument, NULL, 'o' },
-                                         { "timeout-ms", required_argument, NULL, 't' },
-                                         { 0 } };
-  int option;
+  const struct ctl_option known[] = {
+    { "format", .take = ctl_ask_format, .context = a },
+    { "timeout-ms", .number = &a->timeout_ms, .min = 1, .max = CTL_ASK_TIMEOUT_MS_MAX },
+    { 0 },
+  };
 
-  while ((option = getopt_long(argc, argv, "+:", known, NULL)) != -1) {
-    if (option == '?' || option == ':')
-      FAIL(ERR_USAGE, "%s: unknown option of explain, or its value is missing", argv[optind - 1]);
-    TRY(option == 'o' ? ctl_ask_format(a, optarg) : ctl_ask_timeout(a, optarg));
-  }
-  return ERR_OK;
+  return ctl_option_take(known, "a query", argc, argv);
 }
 
 static err_t run_explain(const struct ctl_options *options, int argc, char **argv)

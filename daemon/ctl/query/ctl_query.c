@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "daemon/ctl/query/ctl_ask.h"
+#include "daemon/ctl/text/ctl_option.h"
 #include "daemon/ctl/writer/ctl_item_line.h"
 
 static void close_file(FILE **file)
@@ -49,60 +50,46 @@ static void request_fini(struct request *r)
   ctl_ask_fini(&r->ask);
 }
 
-/* Without this check, an empty shell variable would do nothing. */
-static err_t take_key(const char *option, const char *what, const char **out)
+static err_t add_json(void *context, const char *text)
 {
-  if (!*optarg)
-    FAIL(ERR_USAGE, "%s needs %s: it is empty", option, what);
-  *out = optarg;
-  return ERR_OK;
+  struct request *r = context;
+
+  return ctl_ask_add(&r->ask, "--json", ++r->n_given, span_of_str(text));
 }
 
-static err_t take_option(struct request *r, int option)
+static err_t add_file(void *context, const char *path)
 {
-  switch (option) {
-  case 'j':
-    return ctl_ask_add(&r->ask, "--json", ++r->n_given, span_of_str(optarg));
-  case 'f':
-    r->n_given++;
-    return read_file(&r->ask, optarg);
-  case 'F':
-    r->filter = optarg;
-    return ERR_OK;
-  case 'P':
-    r->parameters = optarg;
-    return ERR_OK;
-  case 'u':
-    return take_key("--exclude-seen-by", "a user", &r->user);
-  case 'l':
-    return take_key("--like", "a key", &r->like);
-  case 'o':
-    return ctl_ask_format(&r->ask, optarg);
-  default:
-    return ctl_ask_timeout(&r->ask, optarg);
-  }
+  struct request *r = context;
+
+  r->n_given++;
+  return read_file(&r->ask, path);
+}
+
+/* Without this check, an empty shell variable would do nothing. */
+static err_t verify_key(const char *option, const char *what, const char *key)
+{
+  if (key && !*key)
+    FAIL(ERR_USAGE, "%s needs %s: it is empty", option, what);
+  return ERR_OK;
 }
 
 static err_t take_options(struct request *r, int argc, char **argv)
 {
-  static const struct option known[] = {
-    { "json", required_argument, NULL, 'j' },
-    { "file", required_argument, NULL, 'f' },
-    { "filter", required_argument, NULL, 'F' },
-    { "parameters", required_argument, NULL, 'P' },
-    { "like", required_argument, NULL, 'l' },
-    { "exclude-seen-by", required_argument, NULL, 'u' },
-    { "format", required_argument, NULL, 'o' },
-    { "timeout-ms", required_argument, NULL, 't' },
+  const struct ctl_option known[] = {
+    { "json", .take = add_json, .context = r },
+    { "file", .take = add_file, .context = r },
+    { "filter", .text = &r->filter },
+    { "parameters", .text = &r->parameters },
+    { "like", .text = &r->like },
+    { "exclude-seen-by", .text = &r->user },
+    { "format", .take = ctl_ask_format, .context = &r->ask },
+    { "timeout-ms", .number = &r->ask.timeout_ms, .min = 1, .max = CTL_ASK_TIMEOUT_MS_MAX },
     { 0 },
   };
-  int option;
 
-  while ((option = getopt_long(argc, argv, ":", known, NULL)) != -1) {
-    if (option == '?' || option == ':')
-      FAIL(ERR_USAGE, "%s: unknown option of query, or its value is missing", argv[optind - 1]);
-    TRY(take_option(r, option));
-  }
+  TRY(ctl_option_take(known, NULL, argc, argv));
+  TRY(verify_key("--exclude-seen-by", "a user", r->user));
+  TRY(verify_key("--like", "a key", r->like));
   if (optind < argc)
     FAIL(ERR_USAGE, "%s: give a query as --json QUERY, or a file of queries as --file FILE", argv[optind]);
   if (r->n_given == 0)

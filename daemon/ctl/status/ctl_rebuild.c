@@ -14,6 +14,7 @@
 #include "daemon/catalogue/catalogue_rebuild.h"
 #include "daemon/ctl/ctl_context.h"
 #include "daemon/ctl/text/ctl_format.h"
+#include "daemon/ctl/text/ctl_option.h"
 
 enum { PATH_BYTES = 4200, PERIOD_MS = 100, WAIT_MS = 60000 };
 
@@ -101,13 +102,12 @@ static err_t await_taken(struct ctl_context *ctx, uint64_t number)
 
 static err_t run_rebuild(const struct ctl_options *options, int argc, char **argv)
 {
-  static const struct option none[] = { { 0 } };
+  static const struct ctl_option none[] = { { 0 } };
   AUTO(ctl_context_close) struct ctl_context *ctx = NULL;
   AUTO(ctl_json_close) json_t *status = NULL;
   uint64_t number;
 
-  if (getopt_long(argc, argv, "+", none, NULL) != -1)
-    FAIL(ERR_USAGE, "unknown option %s", argv[optind - 1]);
+  TRY(ctl_option_take(none, NULL, argc, argv));
   bool accepts = argc - optind == 1 && strcmp(argv[optind], "accept") == 0;
   if (argc != optind && !accepts)
     FAIL(ERR_USAGE, "rebuild expects no argument, or the word accept");

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sluicectl status: show the daemon's status. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include "base/clock.h"
 #include "daemon/ctl/ctl_context.h"
 #include "daemon/ctl/text/ctl_format.h"
+#include "daemon/ctl/text/ctl_option.h"
 #include "daemon/ctl/status/ctl_rebuild.h"
 #include "daemon/ctl/text/ctl_print.h"
 
@@ -273,19 +273,12 @@ static void print_status(json_t *status)
 
 static err_t run_status(const struct ctl_options *options, int argc, char **argv)
 {
-  static const struct option known[] = { { "json", no_argument, NULL, 'j' }, { 0 } };
   AUTO(ctl_context_close) struct ctl_context *ctx = NULL;
   AUTO(ctl_json_close) json_t *status = NULL;
   bool prints_json = false;
-  int option;
+  const struct ctl_option known[] = { { "json", .is_given = &prints_json }, { 0 } };
 
-  while ((option = getopt_long(argc, argv, ":", known, NULL)) != -1) {
-    if (option != 'j')
-      FAIL(ERR_USAGE, "%s: unknown option of status", argv[optind - 1]);
-    prints_json = true;
-  }
-  if (optind < argc)
-    FAIL(ERR_USAGE, "%s: status expects options only", argv[optind]);
+  TRY(ctl_option_take_only(known, argc, argv));
   TRY(ctl_context_open_for_http(options, &ctx));
   TRY(ctl_context_status(ctx, &status));
   if (!prints_json)

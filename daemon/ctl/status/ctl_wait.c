@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sluicectl wait: wait until the daemon is ready, and say in between why it is not. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "daemon/ctl/ctl_context.h"
-#include "daemon/ctl/text/ctl_format.h"
+#include "daemon/ctl/text/ctl_option.h"
 #include "daemon/ctl/text/ctl_say.h"
 
 enum { PERIOD_MS = 200, HTTP_OK = 200, REASON_BYTES = 256, TIMEOUT_S_MAX = 1000000 };
@@ -44,18 +43,11 @@ static err_t await_ready(struct ctl_context *ctx, uint64_t timeout_s)
 
 static err_t run_wait(const struct ctl_options *options, int argc, char **argv)
 {
-  static const struct option known[] = { { "timeout-s", required_argument, NULL, 't' }, { 0 } };
   AUTO(ctl_context_close) struct ctl_context *ctx = NULL;
   uint64_t timeout_s = 0;
-  int option;
+  const struct ctl_option known[] = { { "timeout-s", .number = &timeout_s, .min = 1, .max = TIMEOUT_S_MAX }, { 0 } };
 
-  while ((option = getopt_long(argc, argv, ":", known, NULL)) != -1) {
-    if (option != 't')
-      FAIL(ERR_USAGE, "%s: unknown option of wait, or its value is missing", argv[optind - 1]);
-    TRY(ctl_parse_number("--timeout-s", optarg, 1, TIMEOUT_S_MAX, &timeout_s));
-  }
-  if (optind < argc)
-    FAIL(ERR_USAGE, "%s: wait expects options only", argv[optind]);
+  TRY(ctl_option_take_only(known, argc, argv));
   TRY(ctl_context_open_for_http(options, &ctx));
   return await_ready(ctx, timeout_s);
 }

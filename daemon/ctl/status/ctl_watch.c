@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sluicectl watch: show what the daemon is doing, again and again, from its /status page. */
-#include <getopt.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <stdio.h>
@@ -11,9 +10,10 @@
 #include "base/clock.h"
 #include "daemon/ctl/ctl_context.h"
 #include "daemon/ctl/text/ctl_format.h"
+#include "daemon/ctl/text/ctl_option.h"
 #include "daemon/ctl/status/ctl_series.h"
 
-enum { INTERVAL_MS = 1000, INTERVAL_S_MAX = 3600, COLUMNS = 80, LABEL_COLUMNS = 14, VALUE_COLUMNS = 11 };
+enum { INTERVAL_S = 1, INTERVAL_S_MAX = 3600, COLUMNS = 80, LABEL_COLUMNS = 14, VALUE_COLUMNS = 11 };
 
 /* What a row shows. */
 enum row_kind {
@@ -47,7 +47,7 @@ enum { N_ROWS = sizeof rows / sizeof rows[0] };
 
 struct watch {
   struct ctl_context *ctx;
-  uint64_t interval_ms;
+  uint64_t interval_s;
   bool is_once;
   bool is_terminal;
   bool is_ascii;
@@ -197,7 +197,7 @@ static err_t watch(struct watch *w)
   if (w->is_terminal)
     fputs("\033[2J", stdout);
   for (;;) {
-    clock_sleep_ns((int64_t)w->interval_ms * CLOCK_NS_PER_MS);
+    clock_sleep_ns((int64_t)w->interval_s * CLOCK_NS_PER_S);
     err_code_t err = look(w);
     if (w->is_once)
       return err;
@@ -221,25 +221,14 @@ static bool has_blocks(void)
 
 static err_t run_watch(const struct ctl_options *options, int argc, char **argv)
 {
-  static const struct option known[] = { { "once", no_argument, NULL, 'o' },
-                                         { "interval-s", required_argument, NULL, 'i' },
-                                         { 0 } };
-  AUTO(watch_fini) struct watch w = { .interval_ms = INTERVAL_MS };
-  uint64_t interval_s;
-  int option;
+  AUTO(watch_fini) struct watch w = { .interval_s = INTERVAL_S };
+  const struct ctl_option known[] = {
+    { "once", .is_given = &w.is_once },
+    { "interval-s", .number = &w.interval_s, .min = 1, .max = INTERVAL_S_MAX },
+    { 0 },
+  };
 
-  while ((option = getopt_long(argc, argv, ":", known, NULL)) != -1) {
-    if (option == '?' || option == ':')
-      FAIL(ERR_USAGE, "%s: unknown option of watch, or its value is missing", argv[optind - 1]);
-    if (option == 'o') {
-      w.is_once = true;
-    } else {
-      TRY(ctl_parse_number("--interval-s", optarg, 1, INTERVAL_S_MAX, &interval_s));
-      w.interval_ms = interval_s * 1000;
-    }
-  }
-  if (optind < argc)
-    FAIL(ERR_USAGE, "%s: watch expects options only", argv[optind]);
+  TRY(ctl_option_take_only(known, argc, argv));
   w.is_terminal = isatty(STDOUT_FILENO) && !w.is_once;
   w.is_ascii = !has_blocks();
   TRY(ctl_context_open_for_http(options, &w.ctx));

@@ -8,14 +8,14 @@
 #include "base/mem.h"
 #include "daemon/ctl/ctl_context.h"
 #include "daemon/ctl/text/ctl_format.h"
+#include "daemon/ctl/text/ctl_option.h"
 #include "store/store_backup.h"
 
 err_t ctl_store_parse(int argc, char **argv, bool needs_directory, const char **directory)
 {
-  static const struct option none[] = { { 0 } };
+  static const struct ctl_option none[] = { { 0 } };
 
-  if (getopt_long(argc, argv, "+", none, NULL) != -1)
-    FAIL(ERR_USAGE, "unknown option %s", argv[optind - 1]);
+  TRY(ctl_option_take(none, NULL, argc, argv));
   if (argc - optind > 1 || (needs_directory && argc == optind))
     FAIL(ERR_USAGE, "%s expects one directory", argv[0]);
   *directory = optind < argc ? argv[optind] : NULL;

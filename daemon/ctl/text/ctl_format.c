@@ -2,16 +2,13 @@
 /* Numbers with thousands separators, durations in the unit that fits, rates. */
 #include "daemon/ctl/text/ctl_format.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/rfc3339.h"
 
 struct ctl_text ctl_format_count(uint64_t n)
 {
@@ -96,49 +93,4 @@ struct ctl_text ctl_format_rate(uint64_t n, int64_t ns)
 const char *ctl_plural(uint64_t n, const char *one, const char *many)
 {
   return n == 1 ? one : many;
-}
-
-err_t ctl_parse_number(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out)
-{
-  char *end;
-
-  errno = 0;
-  unsigned long long value = strtoull(text, &end, 10);
-  if (*text < '0' || *text > '9' || *end || errno || value < min || value > max)
-    FAIL(ERR_USAGE, "%s expects a whole number from %" PRIu64 " to %" PRIu64 ", not \"%s\"", option, min, max, text);
-  *out = value;
-  return ERR_OK;
-}
-
-/* Return the seconds of a unit; 0: there is no such unit. */
-static uint64_t seconds_of(char unit)
-{
-  switch (unit) {
-  case 's':
-    return 1;
-  case 'm':
-    return 60;
-  case 'h':
-    return 3600;
-  case 'd':
-    return 86400;
-  default:
-    return 0;
-  }
-}
-
-err_t ctl_parse_time(const char *option, const char *text, int64_t now_unix_ms, int64_t *unix_ms)
-{
-  size_t n_digits = strspn(text, "0123456789");
-  uint64_t unit_s = seconds_of(text[n_digits]);
-  bool is_between;
-
-  if (n_digits > 0 && n_digits <= 9 && unit_s > 0 && text[n_digits + 1] == '\0') {
-    *unix_ms = now_unix_ms - (int64_t)(strtoull(text, NULL, 10) * unit_s * 1000);
-    return ERR_OK;
-  }
-  if (rfc3339_read(span_of_str(text), unix_ms, &is_between))
-    return ERR_OK;
-  FAIL(ERR_USAGE, "%s expects a time, such as 2026-11-22T12:00:00Z, or how long ago it was, such as 90s, 10m, 2h or 7d",
-       option);
 }

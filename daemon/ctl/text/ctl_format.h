@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Format numbers and durations for people, and parse numbers of a command line. Thread: any. */
+/* Format numbers, times and durations for people. Thread: any. */
 #ifndef DAEMON_CTL_CTL_FORMAT_H
 #define DAEMON_CTL_CTL_FORMAT_H
 
@@ -27,14 +27,7 @@ struct ctl_text ctl_format_time(int64_t unix_ms);
 /* Format n / ns as a rate per second, rounded to three digits: 19,700 */
 struct ctl_text ctl_format_rate(uint64_t n, int64_t ns);
 
-/* Parse a moment: a time as RFC 3339 has it, or how long ago it was: 90s, 10m, 2h, 7d. Returns ERR_USAGE with the
- * option's name. */
-err_t ctl_parse_time(const char *option, const char *text, int64_t now_unix_ms, int64_t *unix_ms);
-
 /* Return `one` if n is 1, else `many`. */
 const char *ctl_plural(uint64_t n, const char *one, const char *many);
-
-/* Parse a whole number in [min, max]. Returns ERR_USAGE with the option's name. */
-err_t ctl_parse_number(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out);
 
 #endif

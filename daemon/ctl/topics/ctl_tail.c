@@ -6,6 +6,7 @@
 
 #include "daemon/ctl/ctl_context.h"
 #include "daemon/ctl/text/ctl_format.h"
+#include "daemon/ctl/text/ctl_option.h"
 #include "daemon/ctl/text/ctl_payload.h"
 #include "daemon/ctl/text/ctl_print.h"
 #include "ingest/json/json_bytes.h"
@@ -90,19 +91,15 @@ static err_t tail(struct ctl_context *ctx, const char *word, uint64_t newest, ui
 
 static err_t run_tail(const struct ctl_options *options, int argc, char **argv)
 {
-  static const struct option known[] = { { "newest", required_argument, NULL, 'n' },
-                                         { "count", required_argument, NULL, 'c' },
-                                         { 0 } };
   AUTO(ctl_context_close) struct ctl_context *ctx = NULL;
   uint64_t newest = 0, n_most = 0;
-  int option;
+  const struct ctl_option known[] = {
+    { "newest", .number = &newest, .min = 1, .max = RECORDS_MAX },
+    { "count", .number = &n_most, .min = 1, .max = RECORDS_MAX },
+    { 0 },
+  };
 
-  while ((option = getopt_long(argc, argv, ":", known, NULL)) != -1) {
-    if (option == '?' || option == ':')
-      FAIL(ERR_USAGE, "%s: unknown option of tail, or its value is missing", argv[optind - 1]);
-    TRY(ctl_parse_number(option == 'n' ? "--newest" : "--count", optarg, 1, RECORDS_MAX,
-                         option == 'n' ? &newest : &n_most));
-  }
+  TRY(ctl_option_take(known, NULL, argc, argv));
   if (argc - optind > 1)
     FAIL(ERR_USAGE, "%s: tail expects one word", argv[optind + 1]);
   TRY(ctl_context_open(options, &ctx));

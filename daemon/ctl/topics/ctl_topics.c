@@ -8,6 +8,7 @@
 #include "daemon/config/config_shard.h"
 #include "daemon/ctl/ctl_context.h"
 #include "daemon/ctl/text/ctl_format.h"
+#include "daemon/ctl/text/ctl_option.h"
 #include "ingest/kafka/topics.h"
 
 enum { PARTITIONS_DEFAULT = 4, PARTITIONS_MAX = 10000 };
@@ -64,16 +65,14 @@ static err_t create_all(struct ctl_context *ctx, int n_partitions)
 
 static err_t run_topics(const struct ctl_options *options, int argc, char **argv)
 {
-  static const struct option known[] = { { "partitions", required_argument, NULL, 'p' }, { 0 } };
   AUTO(ctl_context_close) struct ctl_context *ctx = NULL;
   uint64_t n_partitions = PARTITIONS_DEFAULT;
-  int option;
+  const struct ctl_option known[] = {
+    { "partitions", .number = &n_partitions, .min = 1, .max = PARTITIONS_MAX },
+    { 0 },
+  };
 
-  while ((option = getopt_long(argc, argv, ":", known, NULL)) != -1) {
-    if (option != 'p')
-      FAIL(ERR_USAGE, "%s: unknown option of topics, or its value is missing", argv[optind - 1]);
-    TRY(ctl_parse_number("--partitions", optarg, 1, PARTITIONS_MAX, &n_partitions));
-  }
+  TRY(ctl_option_take(known, NULL, argc, argv));
   if (argc - optind != 1 || strcmp(argv[optind], "create") != 0)
     FAIL(ERR_USAGE, "topics expects one word: create");
   TRY(ctl_context_open(options, &ctx));

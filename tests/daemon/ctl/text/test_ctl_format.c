@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of numbers and times: as people read them, and as a command line has them. */
+/* Tests of numbers and durations as people read them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,50 +65,12 @@ static void rates_have_three_digits(void **state)
   assert_string_equal(ctl_format_rate(1, 0).s, "0");
 }
 
-static void numbers_on_the_command_line_are_checked(void **state)
-{
-  uint64_t n = 77;
-  const char *bad[] = { "", "-1", "+1", " 1", "1x", "0", "11", "99999999999999999999", "0x1" };
-
-  (void)state;
-  assert_int_equal(ctl_parse_number("--n", "10", 1, 10, &n), ERR_OK);
-  assert_int_equal(n, 10);
-  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-    assert_int_equal(ctl_parse_number("--n", bad[i], 1, 10, &n), ERR_USAGE);
-    assert_non_null(strstr(err_message(), "--n expects a whole number from 1 to 10"));
-  }
-  assert_int_equal(n, 10);
-}
-
-static void times_on_the_command_line_are_moments_or_spans(void **state)
-{
-  const struct {
-    const char *text;
-    int64_t unix_ms;
-  } rows[] = {
-    { "90s", 1000000000 - 90000 },    { "10m", 1000000000 - 600000 },       { "2h", 1000000000 - 7200000 },
-    { "7d", 1000000000 - 604800000 }, { "1970-01-02T00:00:00Z", 86400000 }, { "0s", 1000000000 },
-  };
-  const char *bad[] = { "", "s", "10", "10w", "10mm", "-5m", "1.5h", "9999999999s", "yesterday" };
-  int64_t unix_ms = 7;
-
-  (void)state;
-  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-    assert_int_equal(ctl_parse_time("--since", bad[i], 1000000000, &unix_ms), ERR_USAGE);
-  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    assert_int_equal(ctl_parse_time("--since", rows[i].text, 1000000000, &unix_ms), ERR_OK);
-    assert_true(unix_ms == rows[i].unix_ms);
-  }
-}
-
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(counts_have_commas),
     cmocka_unit_test(durations_have_two_digits_and_a_fitting_unit),
     cmocka_unit_test(rates_have_three_digits),
-    cmocka_unit_test(numbers_on_the_command_line_are_checked),
-    cmocka_unit_test(times_on_the_command_line_are_moments_or_spans),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
