@@ -4,8 +4,6 @@
 
 #include "base/mem.h"
 
-enum { HTTP_OK = 200 };
-
 static err_t open_context(const struct ctl_options *options, bool uses_kafka, struct ctl_context **out)
 {
   AUTO(ctl_context_close) struct ctl_context *ctx = NULL;
@@ -49,31 +47,13 @@ err_t ctl_context_verify_catalogue(const struct config *config)
   return ERR_OK;
 }
 
-err_t ctl_context_status(struct ctl_context *ctx, json_t **out)
-{
-  struct span body;
-  long code;
-  json_error_t error;
-
-  TRY(http_get_page(ctx->http, "/status", CTL_HTTP_TIMEOUT_MS, &code, &body));
-  if (code != HTTP_OK)
-    FAIL(ERR_SYSTEM, "%s/status answered with HTTP status %ld", http_get_base(ctx->http), code);
-  json_t *status = json_loadb((const char *)body.p, body.n, 0, &error);
-  if (!json_is_object(status)) {
-    json_decref(status);
-    FAIL(ERR_SYSTEM, "%s/status did not answer with a status: %s", http_get_base(ctx->http), error.text);
-  }
-  *out = status;
-  return ERR_OK;
-}
-
 static err_t find_bootstrap(struct ctl_context *ctx)
 {
   AUTO(ctl_json_close) json_t *status = NULL;
 
   if (ctx->bootstrap)
     return ERR_OK;
-  TRY(ctl_context_status(ctx, &status));
+  TRY(http_get_status(ctx->http, &status));
   const char *bootstrap = json_string_value(json_object_get(json_object_get(status, "kafka"), "bootstrap"));
   if (!bootstrap || !*bootstrap)
     FAIL(ERR_SYSTEM,

@@ -19,7 +19,7 @@ struct ctl_context {
   char *bootstrap;      /* address of the embedded broker, once the daemon was asked; else NULL */
 };
 
-enum { CTL_KAFKA_TIMEOUT_MS = 10000, CTL_HTTP_TIMEOUT_MS = 5000 };
+enum { CTL_KAFKA_TIMEOUT_MS = 10000 };
 
 err_t ctl_context_open(const struct ctl_options *options, struct ctl_context **out);
 void ctl_context_close(struct ctl_context **ctx);
@@ -43,9 +43,5 @@ err_t ctl_context_verify_catalogue(const struct config *config);
  */
 err_t ctl_context_layers(struct ctl_context *ctx, const struct kafka_property *defaults, size_t n_defaults,
                          const struct kafka_properties *of, struct kafka_layers *out);
-
-/* Get the daemon's /status page. The caller owns it and releases it with ctl_json_close().
- * Returns ERR_SYSTEM with the address if the daemon does not answer, or if the answer is not a status. */
-err_t ctl_context_status(struct ctl_context *ctx, json_t **out);
 
 #endif

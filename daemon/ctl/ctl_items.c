@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { HTTP_OK = 200, HTTP_NOT_FOUND = 404, PATH_BYTES = 16 + 3 * ITEM_KEY_MAX };
+enum { PATH_BYTES = 16 + 3 * ITEM_KEY_MAX };
 
 /* Write the path of a key: every byte but letters and digits percent-coded. */
 static void make_path(const char *folder, struct span key, char path[PATH_BYTES])
@@ -28,9 +28,9 @@ err_t ctl_items_page(struct ctl_context *ctx, const char *folder, struct span ke
     FAIL(ERR_USAGE, "%s has 1 to %d bytes, not %zu", strcmp(folder, "seen") == 0 ? "a user" : "a key", ITEM_KEY_MAX,
          key.n);
   make_path(folder, key, path);
-  TRY(http_get_page(ctx->http, path, CTL_HTTP_TIMEOUT_MS, &code, page));
-  *is_found = code == HTTP_OK;
-  if (*is_found || (code == HTTP_NOT_FOUND && strncmp((const char *)page->p, "no item ", 8) == 0))
+  TRY(http_get_page(ctx->http, path, &code, page));
+  *is_found = code == HTTP_GET_OK;
+  if (*is_found || (code == HTTP_GET_NOT_FOUND && strncmp((const char *)page->p, "no item ", 8) == 0))
     return ERR_OK;
   FAIL(ERR_SYSTEM, "%s/%s answered with HTTP status %ld: %.*s", http_get_base(ctx->http), folder, code,
        (int)strcspn((const char *)page->p, "\n"), (const char *)page->p);

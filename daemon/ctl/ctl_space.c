@@ -80,6 +80,6 @@ err_t ctl_space_find(struct ctl_context *ctx, const char *name, struct ctl_space
 {
   AUTO(ctl_json_close) json_t *status = NULL;
 
-  TRY(ctl_context_status(ctx, &status));
+  TRY(http_get_status(ctx->http, &status));
   return ctl_space_choose(json_object_get(status, "spaces"), name, out);
 }

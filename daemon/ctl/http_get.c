@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 
-enum { BASE_BYTES = 128, URL_BYTES = 1024, BODY_BYTES_MAX = 64 << 20 };
+enum { TIMEOUT_MS = 5000, BASE_BYTES = 128, URL_BYTES = 1024, BODY_BYTES_MAX = 64 << 20 };
 
 struct http_get {
   CURL *curl;
@@ -85,7 +85,7 @@ const char *http_get_base(const struct http_get *h)
   return h->base;
 }
 
-err_t http_get_page(struct http_get *h, const char *path, int timeout_ms, long *code, struct span *body)
+err_t http_get_page(struct http_get *h, const char *path, long *code, struct span *body)
 {
   char url[URL_BYTES];
 
@@ -93,7 +93,7 @@ err_t http_get_page(struct http_get *h, const char *path, int timeout_ms, long *
   h->n_body = 0;
   h->body[0] = '\0';
   curl_easy_setopt(h->curl, CURLOPT_URL, url);
-  curl_easy_setopt(h->curl, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
+  curl_easy_setopt(h->curl, CURLOPT_TIMEOUT_MS, (long)TIMEOUT_MS);
   CURLcode result = curl_easy_perform(h->curl);
   if (result == CURLE_COULDNT_CONNECT)
     FAIL(ERR_SYSTEM, "nothing answers at %s: is sluiced running, with the same http.listen?", h->base);
@@ -101,5 +101,34 @@ err_t http_get_page(struct http_get *h, const char *path, int timeout_ms, long *
     FAIL(ERR_SYSTEM, "%s does not answer: %s", url, curl_easy_strerror(result));
   curl_easy_getinfo(h->curl, CURLINFO_RESPONSE_CODE, code);
   *body = span_of(h->body, h->n_body);
+  return ERR_OK;
+}
+
+err_t http_get_status(struct http_get *h, json_t **out)
+{
+  struct span body;
+  long code;
+  json_error_t error;
+
+  TRY(http_get_page(h, "/status", &code, &body));
+  if (code != HTTP_GET_OK)
+    FAIL(ERR_SYSTEM, "%s/status answered with HTTP status %ld", h->base, code);
+  json_t *status = json_loadb((const char *)body.p, body.n, 0, &error);
+  if (!json_is_object(status)) {
+    json_decref(status);
+    FAIL(ERR_SYSTEM, "%s/status did not answer with a status: %s", h->base, error.text);
+  }
+  *out = status;
+  return ERR_OK;
+}
+
+err_t http_get_readyz(struct http_get *h, bool *is_ready, struct span *line)
+{
+  struct span body;
+  long code;
+
+  TRY(http_get_page(h, "/readyz", &code, &body));
+  *is_ready = code == HTTP_GET_OK;
+  *line = span_of(body.p, strcspn((const char *)body.p, "\n"));
   return ERR_OK;
 }

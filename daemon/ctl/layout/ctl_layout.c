@@ -67,7 +67,7 @@ static err_t run_layout(const struct ctl_options *options, int argc, char **argv
 
   TRY(read_options(argc, argv, &r));
   TRY(name_daemon(options, &r.daemons));
-  TRY(ctl_layout_daemons_ask(&r.daemons, CTL_HTTP_TIMEOUT_MS));
+  TRY(ctl_layout_daemons_ask(&r.daemons));
   TRY(ctl_layouts_find(&r.daemons, &layouts));
   TRY(ctl_layout_check(&r.daemons, &layouts, &findings));
   if (r.prints_json)

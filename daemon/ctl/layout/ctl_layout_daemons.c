@@ -8,8 +8,6 @@
 
 #include "base/mem.h"
 
-enum { HTTP_OK = 200 };
-
 /* ---- The list ---- */
 
 static bool has(const struct ctl_layout_daemons *d, struct span at)
@@ -136,20 +134,16 @@ void ctl_layout_daemon_name(const struct ctl_layout_daemon *d, char out[CTL_LAYO
 struct question {
   struct ctl_layout_daemon *daemon;
   struct http_get *http;
-  int timeout_ms;
   pthread_t thread;
   bool has_thread;
 };
 
 static err_t ask_for_status(struct question *q)
 {
-  struct span body;
-  long code;
+  json_t *status;
 
-  TRY(http_get_page(q->http, "/status", q->timeout_ms, &code, &body));
-  if (code != HTTP_OK)
-    FAIL(ERR_SYSTEM, "/status answers with HTTP status %ld", code);
-  return ctl_layout_daemon_set(q->daemon, json_loadb((const char *)body.p, body.n, 0, NULL));
+  TRY(http_get_status(q->http, &status));
+  return ctl_layout_daemon_set(q->daemon, status);
 }
 
 static void *ask(void *context)
@@ -161,12 +155,11 @@ static void *ask(void *context)
   return NULL;
 }
 
-static err_t ask_all(struct question *questions, const struct ctl_layout_daemons *d, int timeout_ms)
+static err_t ask_all(struct question *questions, const struct ctl_layout_daemons *d)
 {
   for (size_t i = 0; i < d->n; i++) {
     struct question *q = &questions[i];
     q->daemon = &d->items[i];
-    q->timeout_ms = timeout_ms;
     TRY(http_get_open(d->items[i].at, &q->http));
     if (pthread_create(&q->thread, NULL, ask, q) != 0)
       FAIL(ERR_SYSTEM, "a thread that asks a daemon cannot be started");
@@ -175,12 +168,12 @@ static err_t ask_all(struct question *questions, const struct ctl_layout_daemons
   return ERR_OK;
 }
 
-err_t ctl_layout_daemons_ask(struct ctl_layout_daemons *d, int timeout_ms)
+err_t ctl_layout_daemons_ask(struct ctl_layout_daemons *d)
 {
   AUTO(mem_free) struct question *questions = NULL;
 
   TRY(mem_array(d->n, sizeof *questions, &questions));
-  err_code_t err = ask_all(questions, d, timeout_ms);
+  err_code_t err = ask_all(questions, d);
   for (size_t i = 0; i < d->n; i++) {
     if (questions[i].has_thread)
       pthread_join(questions[i].thread, NULL);

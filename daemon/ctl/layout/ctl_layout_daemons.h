@@ -31,7 +31,7 @@ err_t ctl_layout_daemons_add(struct ctl_layout_daemons *d, const char *list);
 void ctl_layout_daemons_fini(struct ctl_layout_daemons *d);
 
 /* Ask all at the same time. A daemon that does not answer gets its reason. */
-err_t ctl_layout_daemons_ask(struct ctl_layout_daemons *d, int timeout_ms);
+err_t ctl_layout_daemons_ask(struct ctl_layout_daemons *d);
 
 /* Set what /status says of a daemon. The daemon owns `status` from then on. For tests too. */
 err_t ctl_layout_daemon_set(struct ctl_layout_daemon *d, json_t *status);

@@ -146,7 +146,7 @@ static void await_open_letters(struct ctl_context *ctx)
 
   for (;;) {
     AUTO(ctl_json_close) json_t *status = NULL;
-    if (ctl_context_status(ctx, &status) != ERR_OK)
+    if (http_get_status(ctx->http, &status) != ERR_OK)
       return;
     uint64_t n = ctl_json_count(status, "open_dead_letters");
     if (n == 0)

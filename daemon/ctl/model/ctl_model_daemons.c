@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 
-enum { HTTP_OK = 200, PERIOD_MS = 50 };
+enum { PERIOD_MS = 50 };
 
 err_t ctl_model_daemons_add(struct ctl_model_daemons *d, const char *address)
 {
@@ -31,11 +31,8 @@ void ctl_model_daemons_fini(struct ctl_model_daemons *d)
 err_t ctl_model_daemons_ask(struct http_get *http, json_t **out)
 {
   AUTO(ctl_json_close) json_t *status = NULL;
-  struct span body;
-  long code;
 
-  TRY(http_get_page(http, "/status", CTL_HTTP_TIMEOUT_MS, &code, &body));
-  status = code == HTTP_OK ? json_loadb((const char *)body.p, body.n, 0, NULL) : NULL;
+  TRY(http_get_status(http, &status));
   json_t *models = json_object_get(status, "models");
   if (!json_is_object(models))
     FAIL(ERR_SYSTEM, "the daemon at %s has no generations of models: configure models.topic", http_get_base(http));

@@ -15,7 +15,7 @@
 #include "ingest/kafka/topics.h"
 #include "ingest/wire/wire.h"
 
-enum { TIMEOUT_MS_DEFAULT = 10000, POLL_MS = 20, ANSWERS_AT_ONCE = 256, HTTP_OK = 200 };
+enum { TIMEOUT_MS_DEFAULT = 10000, POLL_MS = 20, ANSWERS_AT_ONCE = 256 };
 
 err_t ctl_ask_init(const struct ctl_options *options, struct ctl_ask *out)
 {
@@ -148,16 +148,15 @@ static bool print_answer(const struct ctl_ask *a, const struct ctl_query *query)
 static void explain_silence(const struct ctl_ask *a)
 {
   const struct config *c = a->ctx->config;
-  struct span body;
-  long code;
+  struct span line;
+  bool is_ready;
 
   ctl_say("queries were written to topic %s, and answers are read from topic %s", c->query.topic,
           c->query.answer_topic);
-  if (http_get_page(a->ctx->http, "/readyz", CTL_HTTP_TIMEOUT_MS, &code, &body) != ERR_OK)
+  if (http_get_readyz(a->ctx->http, &is_ready, &line) != ERR_OK)
     ctl_say("%s", err_message());
-  else if (code != HTTP_OK)
-    ctl_say("the daemon at %s is not ready: %.*s", http_get_base(a->ctx->http),
-            (int)strcspn((const char *)body.p, "\n"), (const char *)body.p);
+  else if (!is_ready)
+    ctl_say("the daemon at %s is not ready: %.*s", http_get_base(a->ctx->http), (int)line.n, (const char *)line.p);
   else
     ctl_say("the daemon at %s is ready: does it have the same topics?", http_get_base(a->ctx->http));
 }

@@ -88,7 +88,7 @@ static err_t await_taken(struct ctl_context *ctx, uint64_t number)
 
   while (clock_now_ns() < until_ns) {
     AUTO(ctl_json_close) json_t *status = NULL;
-    TRY(ctl_context_status(ctx, &status));
+    TRY(http_get_status(ctx->http, &status));
     const json_t *rebuild = json_object_get(status, "rebuild");
     if (!json_is_object(rebuild) || ctl_json_count(rebuild, "number") != number) {
       printf("the new catalogue is served: %s items\n", ctl_format_count(ctl_json_count(status, "items")).s);
@@ -113,7 +113,7 @@ static err_t run_rebuild(const struct ctl_options *options, int argc, char **arg
     FAIL(ERR_USAGE, "rebuild expects no argument, or the word accept");
   TRY(ctl_context_open_for_http(options, &ctx));
   TRY(ctl_context_verify_catalogue(ctx->config));
-  TRY(ctl_context_status(ctx, &status));
+  TRY(http_get_status(ctx->http, &status));
   const json_t *rebuild = json_object_get(status, "rebuild");
   ctl_rebuild_print(rebuild, stdout);
   if (!accepts && !json_is_object(rebuild))

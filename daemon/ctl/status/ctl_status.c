@@ -280,7 +280,7 @@ static err_t run_status(const struct ctl_options *options, int argc, char **argv
 
   TRY(ctl_option_take_only(known, argc, argv));
   TRY(ctl_context_open_for_http(options, &ctx));
-  TRY(ctl_context_status(ctx, &status));
+  TRY(http_get_status(ctx->http, &status));
   if (!prints_json)
     is_merge(status) ? print_merge(status) : print_status(status);
   else

@@ -9,19 +9,19 @@
 #include "daemon/ctl/text/ctl_option.h"
 #include "daemon/ctl/text/ctl_say.h"
 
-enum { PERIOD_MS = 200, HTTP_OK = 200, REASON_BYTES = 256, TIMEOUT_S_MAX = 1000000 };
+enum { PERIOD_MS = 200, REASON_BYTES = 256, TIMEOUT_S_MAX = 1000000 };
 
 /* Ask the daemon once. Returns false with the reason if it is not ready, or does not answer. */
 static bool is_ready(struct ctl_context *ctx, char *reason)
 {
-  struct span body;
-  long code = 0;
+  struct span line;
+  bool is_ready = false;
 
-  if (http_get_page(ctx->http, "/readyz", CTL_HTTP_TIMEOUT_MS, &code, &body) != ERR_OK)
+  if (http_get_readyz(ctx->http, &is_ready, &line) != ERR_OK)
     snprintf(reason, REASON_BYTES, "%s", err_message());
   else
-    snprintf(reason, REASON_BYTES, "%.*s", (int)strcspn((const char *)body.p, "\n"), (const char *)body.p);
-  return code == HTTP_OK;
+    snprintf(reason, REASON_BYTES, "%.*s", (int)line.n, (const char *)line.p);
+  return is_ready;
 }
 
 /* timeout_s  0: no limit */

@@ -178,7 +178,7 @@ static err_t look(struct watch *w)
   AUTO(ctl_json_close) json_t *status = NULL;
   bool is_first = w->before_ns == 0;
 
-  TRY(ctl_context_status(w->ctx, &status));
+  TRY(http_get_status(w->ctx->http, &status));
   int64_t now_ns = clock_now_ns(), passed_ns = is_first ? 0 : now_ns - w->before_ns;
   w->before_ns = now_ns;
   if (!is_first) {

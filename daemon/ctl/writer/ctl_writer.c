@@ -60,7 +60,7 @@ static err_t verify_daemon(struct ctl_writer *w)
   AUTO(ctl_json_close) json_t *status = NULL;
 
   TRY(ctl_context_verify_catalogue(w->ctx->config));
-  TRY(ctl_context_status(w->ctx, &status));
+  TRY(http_get_status(w->ctx->http, &status));
   const char *topic = json_string_value(json_object_get(json_object_get(status, "kafka"), "catalogue_topic"));
   if (topic && strcmp(topic, w->ctx->config->catalogue.topic) != 0)
     FAIL(ERR_CONFIG, "the daemon reads topic %s, but this configuration says %s", topic,
@@ -246,7 +246,7 @@ static err_t look(struct ctl_writer *w, struct wait *wait)
 {
   AUTO(ctl_json_close) json_t *status = NULL;
 
-  TRY(ctl_context_status(w->ctx, &status));
+  TRY(http_get_status(w->ctx->http, &status));
   uint64_t behind = ctl_positions_behind(&w->positions, json_object_get(status, "watermark"));
   if (behind != wait->behind)
     wait->moved_ns = clock_now_ns();
@@ -281,7 +281,7 @@ err_t ctl_writer_counts(struct ctl_writer *w, struct ctl_counts *out)
 
   for (;;) {
     AUTO(ctl_json_close) json_t *status = NULL;
-    TRY(ctl_context_status(w->ctx, &status));
+    TRY(http_get_status(w->ctx->http, &status));
     struct ctl_counts now = counts_of(status);
     *out = (struct ctl_counts){ now.applied - before->applied, now.deleted - before->deleted,
                                 now.skipped - before->skipped, now.refused - before->refused };
