@@ -13,7 +13,6 @@
 #include "base/mem.h"
 #include "base/query.h"
 #include "daemon/ctl/array/ctl_array.h"
-#include "daemon/ctl/writer/ctl_item_line.h"
 #include "daemon/ctl/text/ctl_json.h"
 #include "ingest/wire/wire_client.h"
 
@@ -170,7 +169,7 @@ static err_t add_lines(struct bench_pool *p, const struct bench_pool_options *o,
     FAIL(ERR_SYSTEM, "%s cannot be opened: %s", o->path, strerror(errno));
   for (uint64_t number = 1; (n = getline(&line, &capacity, file)) >= 0; number++) {
     struct span text = span_of(line, (size_t)n);
-    err_code_t result = ctl_item_line_is_blank(text) ? ERR_OK : add_line(p, o, common, text);
+    err_code_t result = ctl_json_is_blank(text) ? ERR_OK : add_line(p, o, common, text);
     if (result == ERR_OK)
       continue;
     snprintf(reason, sizeof reason, "%s", err_message());

@@ -185,21 +185,12 @@ static err_t apply(struct reader *r)
   return ERR_OK;
 }
 
-static bool is_blank(struct span line)
-{
-  size_t i = 0;
-
-  while (i < line.n && strchr(" \t\r\n", line.p[i]))
-    i++;
-  return i == line.n;
-}
-
 static err_t take_line(struct reader *r, struct span line)
 {
   char reason[640];
 
   r->n_lines++;
-  if (is_blank(line))
+  if (ctl_json_is_blank(line))
     return ERR_OK;
   err_code_t result = read_line(r, line);
   if (result == ERR_ITEM) {

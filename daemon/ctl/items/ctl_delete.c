@@ -10,7 +10,7 @@ static err_t run_delete(const struct ctl_options *options, int argc, char **argv
 
   TRY(ctl_write_one_parse(argc, argv, 1, "a key"));
   struct ctl_record record = { .key = span_of_str(argv[optind]), .is_delete = true };
-  TRY(ctl_item_verify_key(record.key));
+  TRY(ctl_record_verify_key(record.key));
   TRY(ctl_context_open(options, &ctx));
   return ctl_write_one(ctx, &record);
 }

@@ -14,10 +14,10 @@ static err_t run_put(const struct ctl_options *options, int argc, char **argv)
   TRY(ctl_write_one_parse(argc, argv, 2, "a key and a value"));
   struct span key = span_of_str(argv[optind]);
   if (strcmp(argv[optind + 1], "null") == 0) { /* as in a file for load */
-    TRY(ctl_item_verify_key(key));
+    TRY(ctl_record_verify_key(key));
     record = (struct ctl_record){ .key = key, .is_delete = true };
   } else {
-    TRY(ctl_item_make(key, span_of_str(argv[optind + 1]), &region, &record));
+    TRY(ctl_record_make(key, span_of_str(argv[optind + 1]), &region, &record));
   }
   TRY(ctl_context_open(options, &ctx));
   return ctl_write_one(ctx, &record);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "daemon/ctl/text/ctl_json.h"
 #include "daemon/ctl/text/ctl_say.h"
 
 enum { BAD_LINES_SHOWN = 20, COUNT_BYTES = 1 << 16 };
@@ -70,9 +71,9 @@ static err_t load_line(struct ctl_loading *l, struct span line)
   struct ctl_record record;
 
   region_reset(&l->region);
-  if (ctl_item_line_is_blank(line) || ctl_loading_has(l, row))
+  if (ctl_json_is_blank(line) || ctl_loading_has(l, row))
     return ERR_OK;
-  err_code_t result = ctl_item_line_read(line, &l->region, &record);
+  err_code_t result = ctl_record_read(line, &l->region, &record);
   if (result == ERR_OK)
     result = ctl_loading_send(l, row, &record);
   if (err_class(result) == ERR_CLASS_REJECT || result == ERR_KAFKA) {

@@ -8,8 +8,8 @@
 
 #include "base/mem.h"
 #include "daemon/ctl/query/ctl_ask.h"
+#include "daemon/ctl/text/ctl_json.h"
 #include "daemon/ctl/text/ctl_option.h"
-#include "daemon/ctl/writer/ctl_item_line.h"
 
 static void close_file(FILE **file)
 {
@@ -27,7 +27,7 @@ static err_t read_file(struct ctl_ask *a, const char *path)
   if (!file)
     FAIL(ERR_SYSTEM, "%s cannot be opened: %s", path, strerror(errno));
   for (uint64_t number = 1; (n = getline(&line, &capacity, file)) >= 0; number++) {
-    if (!ctl_item_line_is_blank(span_of(line, (size_t)n)))
+    if (!ctl_json_is_blank(span_of(line, (size_t)n)))
       TRY(ctl_ask_add(a, "line", number, span_of(line, (size_t)n)));
   }
   if (ferror(file))

@@ -6,10 +6,15 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "base/span.h"
+
 /* Release a value. For AUTO. */
 void ctl_json_close(json_t **json);
 
 /* Return the whole number at `name`; 0 if it is missing, negative or not a whole number. */
 uint64_t ctl_json_count(const json_t *object, const char *name);
+
+/* Is a line of JSON empty, or only white space? */
+bool ctl_json_is_blank(struct span line);
 
 #endif

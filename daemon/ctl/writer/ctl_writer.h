@@ -4,7 +4,7 @@
 #define DAEMON_CTL_CTL_WRITER_H
 
 #include "daemon/ctl/ctl_context.h"
-#include "daemon/ctl/writer/ctl_item_line.h"
+#include "daemon/ctl/writer/ctl_record.h"
 #include "daemon/ctl/writer/ctl_positions.h"
 #include "daemon/ctl/text/ctl_progress.h"
 #include "daemon/ctl/writer/ctl_resume.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Split a line into key and value by hand, and give the value to the decoder of items. Parsing the whole line into a
  * tree would parse every vector twice. */
-#include "daemon/ctl/writer/ctl_item_line.h"
+#include "daemon/ctl/writer/ctl_record.h"
 
 #include <jansson.h>
 
@@ -152,19 +152,19 @@ static err_t read_key(struct span json_text, struct region *r, struct span *out)
   return region_copy(r, span_of(json_string_value(json), json_string_length(json)), out);
 }
 
-err_t ctl_item_verify_key(struct span key)
+err_t ctl_record_verify_key(struct span key)
 {
   if (key.n < 1 || key.n > ITEM_KEY_MAX)
     FAIL(ERR_ITEM, "key: it has %zu bytes, but a key has 1 to %d", key.n, ITEM_KEY_MAX);
   return ERR_OK;
 }
 
-err_t ctl_item_make(struct span key, struct span json_value, struct region *r, struct ctl_record *out)
+err_t ctl_record_make(struct span key, struct span json_value, struct region *r, struct ctl_record *out)
 {
   struct item_change change = { 0 };
   struct ctl_record record = { .key = key };
 
-  TRY(ctl_item_verify_key(key));
+  TRY(ctl_record_verify_key(key));
   TRY(wire_decode_item(json_value, WIRE_JSON, r, &change));
   if (change.n_parts == 0 && change.n_attributes == 0)
     FAIL(ERR_ITEM, "value: it has no parts and no attributes; to delete an item, use null");
@@ -173,7 +173,7 @@ err_t ctl_item_make(struct span key, struct span json_value, struct region *r, s
   return ERR_OK;
 }
 
-err_t ctl_item_line_read(struct span line, struct region *r, struct ctl_record *out)
+err_t ctl_record_read(struct span line, struct region *r, struct ctl_record *out)
 {
   struct members members = { 0 };
   struct span key;
@@ -181,17 +181,8 @@ err_t ctl_item_line_read(struct span line, struct region *r, struct ctl_record *
   TRY(read_members(line, &members));
   TRY(read_key(members.key, r, &key));
   if (!span_equal(members.value, span_of_str("null")))
-    return ctl_item_make(key, members.value, r, out);
-  TRY(ctl_item_verify_key(key));
+    return ctl_record_make(key, members.value, r, out);
+  TRY(ctl_record_verify_key(key));
   *out = (struct ctl_record){ .key = key, .is_delete = true };
   return ERR_OK;
-}
-
-bool ctl_item_line_is_blank(struct span line)
-{
-  size_t i = 0;
-
-  while (i < line.n && is_space(line.p[i]))
-    i++;
-  return i == line.n;
 }

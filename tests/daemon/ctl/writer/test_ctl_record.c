@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of the lines of a catalogue file. */
+/* Tests of records that are made of lines of a catalogue file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "daemon/ctl/writer/ctl_item_line.h"
+#include "daemon/ctl/writer/ctl_record.h"
 #include "ingest/wire/wire.h"
 #include "tests/support/dice.h"
 
@@ -18,7 +18,7 @@ enum { FUZZ_ROUNDS = 20000 };
 static err_code_t read_line(const char *line, struct region *r, struct ctl_record *out)
 {
   region_reset(r);
-  return ctl_item_line_read(span_of_str(line), r, out);
+  return ctl_record_read(span_of_str(line), r, out);
 }
 
 static void a_line_becomes_the_record_that_the_daemon_reads(void **state)
@@ -136,7 +136,7 @@ static void any_line_is_read_or_refused(void **state)
     for (size_t i = 0, n_changes = dice_below(&dice, 3); n && i < n_changes; i++)
       line[dice_below(&dice, n)] = alphabet[dice_below(&dice, sizeof alphabet - 1)];
     region_reset(&r);
-    err_code_t result = ctl_item_line_read(span_of(line, n), &r, &record);
+    err_code_t result = ctl_record_read(span_of(line, n), &r, &record);
     assert_true(result == ERR_OK || err_class(result) == ERR_CLASS_REJECT);
     if (result == ERR_OK) {
       json_t *json = json_loadb(line, n, JSON_ALLOW_NUL, NULL);
