@@ -308,7 +308,7 @@ static void print_summary(const struct eval *e, int64_t loaded_ns)
          ctl_format_count(e->space.bytes_per_item).s);
   printf("queries  %s from %s, k %s, batches of %s, %s %s\n", ctl_format_count(e->queries.n).s, o->queries_path,
          ctl_format_count(o->k).s, ctl_format_count(o->batch).s, ctl_format_count(o->n_threads).s,
-         ctl_plural(o->n_threads, "thread", "threads"));
+         ctl_format_plural(o->n_threads, "thread", "threads"));
   if (o->filter)
     print_filter(e);
   if (o->not_before || o->expires)

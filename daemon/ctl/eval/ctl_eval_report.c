@@ -99,12 +99,12 @@ static void print_short(const struct eval_row *row, size_t n_items, FILE *out)
     return;
   fprintf(out, "%s: %s of %s %s fewer than %zu hits (fewest: %zu), because ", row->method,
           ctl_format_count(row->n_short).s, ctl_format_count(row->n).s,
-          ctl_plural(row->n_short, "query has", "queries have"), row->k, row->min_hits);
+          ctl_format_plural(row->n_short, "query has", "queries have"), row->k, row->min_hits);
   if (n_items < row->k)
     fprintf(out, "there are only %s items\n", ctl_format_count(n_items).s);
   else if (row->has_admitted && row->admitted < row->k)
     fprintf(out, "the filter admits only %s %s\n", ctl_format_count(row->admitted).s,
-            ctl_plural(row->admitted, "item", "items"));
+            ctl_format_plural(row->admitted, "item", "items"));
   else
     fputs("the method has too few candidates: use a larger argument\n", out);
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "daemon/ctl/ctl_items.h"
+#include "daemon/ctl/ctl_data_page.h"
 #include "daemon/ctl/text/ctl_option.h"
 #include "daemon/ctl/text/ctl_print.h"
 #include "daemon/ctl/text/ctl_say.h"
@@ -27,7 +27,7 @@ static err_t get(struct ctl_context *ctx, char **keys, int n, bool is_value)
   for (int i = 0; i < n; i++) {
     struct span page;
     bool is_found;
-    TRY(ctl_items_page(ctx, "items", span_of_str(keys[i]), &is_found, &page));
+    TRY(ctl_data_page_get(ctx, "items", span_of_str(keys[i]), &is_found, &page));
     if (!is_found) {
       ctl_say("there is no item %s", log_quote(span_of_str(keys[i])));
       n_missing++;

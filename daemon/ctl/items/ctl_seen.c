@@ -3,7 +3,7 @@
 #include <getopt.h>
 #include <stdio.h>
 
-#include "daemon/ctl/ctl_items.h"
+#include "daemon/ctl/ctl_data_page.h"
 #include "daemon/ctl/text/ctl_option.h"
 #include "daemon/ctl/text/ctl_print.h"
 
@@ -35,7 +35,7 @@ static err_t run_seen(const struct ctl_options *options, int argc, char **argv)
     FAIL(ERR_USAGE, "seen expects a user");
   TRY(ctl_context_open_for_http(options, &ctx));
   TRY(ctl_context_verify_catalogue(ctx->config));
-  TRY(ctl_items_page(ctx, "seen", span_of_str(argv[optind]), &is_found, &page));
+  TRY(ctl_data_page_get(ctx, "seen", span_of_str(argv[optind]), &is_found, &page));
   if (!prints_json)
     return print_items(page);
   ctl_print_json(page, stdout);

@@ -153,7 +153,7 @@ static void await_open_letters(struct ctl_context *ctx)
       return;
     if (clock_now_ns() >= until_ns) {
       ctl_say("the daemon has %s %s that Kafka does not have yet: list again for them", ctl_format_count(n).s,
-              ctl_plural(n, "letter", "letters"));
+              ctl_format_plural(n, "letter", "letters"));
       return;
     }
     clock_sleep_ns(OPEN_PERIOD_MS * CLOCK_NS_PER_MS);

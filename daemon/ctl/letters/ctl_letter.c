@@ -148,6 +148,6 @@ void ctl_letter_print(const json_t *letter, FILE *out)
   print_text("left out", letter, "left_out", out);
   print_text("format", letter, "content_type", out);
   if (n_retries)
-    fprintf(out, "  retried  %llu %s\n", (unsigned long long)n_retries, ctl_plural(n_retries, "time", "times"));
+    fprintf(out, "  retried  %llu %s\n", (unsigned long long)n_retries, ctl_format_plural(n_retries, "time", "times"));
   print_value(letter, out);
 }

@@ -6,7 +6,7 @@
 
 #include "base/item.h"
 #include "base/region.h"
-#include "daemon/ctl/ctl_items.h"
+#include "daemon/ctl/ctl_data_page.h"
 
 struct ctl_retried_letter;
 

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "daemon/ctl/text/ctl_format.h"
-#include "daemon/ctl/ctl_items.h"
+#include "daemon/ctl/ctl_data_page.h"
 #include "daemon/ctl/letters/ctl_retried.h"
 #include "daemon/ctl/writer/ctl_writer.h"
 #include "ingest/kafka/retried_header.h"
@@ -85,7 +85,7 @@ static err_t find_newer(const struct retry *r, const struct ctl_letter *letter, 
   *is_newer = ctl_retried_has_newer(&r->retried, letter->record->key, &from);
   if (*is_newer)
     return ERR_OK;
-  TRY(ctl_items_find(r->ctx, letter->record->key, &is_found, &stored));
+  TRY(ctl_data_page_find(r->ctx, letter->record->key, &is_found, &stored));
   *is_newer = is_found && !ctl_retried_wrote(&r->retried, &stored) && ctl_retried_is_newer(&stored, &from);
   return ERR_OK;
 }
@@ -251,7 +251,8 @@ static err_t await_items(struct retry *r)
   TRY(ctl_writer_counts(r->writer, &counts));
   if (counts.refused > 0)
     FAIL(ERR_ITEM, "the daemon has refused %s %s meanwhile: sluicectl dead-letters list shows why",
-         ctl_format_count((uint64_t)counts.refused).s, ctl_plural((uint64_t)counts.refused, "record", "records"));
+         ctl_format_count((uint64_t)counts.refused).s,
+         ctl_format_plural((uint64_t)counts.refused, "record", "records"));
   puts("the daemon has applied all records of the catalogue");
   return ERR_OK;
 }
@@ -263,7 +264,7 @@ err_t ctl_retry(struct ctl_context *ctx, const struct ctl_letters_selection *sel
 
   err_code_t err = ctl_letters_visit_all(ctx, selection, 0, visit, &r);
   printf("%s%s %s, %s left out\n", options->is_dry_run ? "would retry " : "retried ", ctl_format_count(r.n_written).s,
-         ctl_plural(r.n_written, "record", "records"), ctl_format_count(r.n_left_out).s);
+         ctl_format_plural(r.n_written, "record", "records"), ctl_format_count(r.n_left_out).s);
   TRY(err);
   TRY(await_items(&r));
   if (selection->n_places && r.n_left_out)

@@ -19,7 +19,7 @@ static void print_result(const struct ctl_loading *l, uint64_t n_refused, int64_
   int64_t took_ns = visible_ns - started_ns;
 
   printf("sent %s %s in %s (%s records/s)", ctl_format_count(l->writer->n_delivered).s,
-         ctl_plural(l->writer->n_delivered, "record", "records"), ctl_format_span(took_ns).s,
+         ctl_format_plural(l->writer->n_delivered, "record", "records"), ctl_format_span(took_ns).s,
          ctl_format_rate(l->writer->n_delivered, took_ns).s);
   if (l->n_known)
     printf("; %s were there from an earlier run", ctl_format_count(l->n_known).s);
@@ -36,7 +36,7 @@ static err_t verify_all(const struct ctl_loading *l, uint64_t n_refused)
 {
   if (n_refused)
     ctl_say("the daemon has refused %s %s meanwhile: topic %s has the reasons", ctl_format_count(n_refused).s,
-            ctl_plural(n_refused, "record", "records"), l->writer->ctx->config->catalogue.dead_letter_topic);
+            ctl_format_plural(n_refused, "record", "records"), l->writer->ctx->config->catalogue.dead_letter_topic);
   if (l->n_bad)
     FAIL(ERR_ITEM, "%s of %s lines could not be used", ctl_format_count(l->n_bad).s, ctl_format_count(l->n_lines).s);
   if (n_refused)

@@ -112,5 +112,6 @@ void ctl_model_list_print(const json_t *models, const char *space, FILE *out)
     fprintf(out, "the control topic is not read: %s\n", text_of(models, "problem"));
   if (*text_of(models, "refused"))
     fprintf(out, "%" PRIu64 " %s made no sense, the newest at %s\n", ctl_json_count(models, "refused_records"),
-            ctl_plural(ctl_json_count(models, "refused_records"), "record", "records"), text_of(models, "refused"));
+            ctl_format_plural(ctl_json_count(models, "refused_records"), "record", "records"),
+            text_of(models, "refused"));
 }

@@ -169,7 +169,7 @@ void ctl_answer_print(const json_t *answer, FILE *out)
   size_t n_hits = json_array_size(hits);
 
   ctl_print_text(id ? id : "", out);
-  fprintf(out, ": %zu %s in ", n_hits, ctl_plural(n_hits, "hit", "hits"));
+  fprintf(out, ": %zu %s in ", n_hits, ctl_format_plural(n_hits, "hit", "hits"));
   ctl_print_text(space ? space : "", out);
   fputc('\n', out);
   if (n_hits)

@@ -37,14 +37,14 @@ err_t ctl_store_verify(const char *path)
 
   TRY(store_backup_verify(path, &contents));
   printf("%s: %s %s, positions of %zu %s", path, ctl_format_count(contents.n_items).s,
-         ctl_plural(contents.n_items, "item", "items"), contents.n_partitions,
-         ctl_plural(contents.n_partitions, "partition", "partitions"));
+         ctl_format_plural(contents.n_items, "item", "items"), contents.n_partitions,
+         ctl_format_plural(contents.n_partitions, "partition", "partitions"));
   if (contents.n_aside)
     printf(", %s states of keys kept aside", ctl_format_count(contents.n_aside).s);
   if (contents.has_seen)
     printf(", %s seen items", ctl_format_count(contents.n_seen_items).s);
   if (contents.n_model_files)
-    printf(", %zu %s", contents.n_model_files, ctl_plural(contents.n_model_files, "model file", "model files"));
+    printf(", %zu %s", contents.n_model_files, ctl_format_plural(contents.n_model_files, "model file", "model files"));
   puts("; every record is good");
   return ERR_OK;
 }

@@ -90,7 +90,7 @@ struct ctl_text ctl_format_rate(uint64_t n, int64_t ns)
   return ctl_format_count((uint64_t)(round(rate / unit) * unit));
 }
 
-const char *ctl_plural(uint64_t n, const char *one, const char *many)
+const char *ctl_format_plural(uint64_t n, const char *one, const char *many)
 {
   return n == 1 ? one : many;
 }

@@ -28,6 +28,6 @@ struct ctl_text ctl_format_time(int64_t unix_ms);
 struct ctl_text ctl_format_rate(uint64_t n, int64_t ns);
 
 /* Return `one` if n is 1, else `many`. */
-const char *ctl_plural(uint64_t n, const char *one, const char *many);
+const char *ctl_format_plural(uint64_t n, const char *one, const char *many);
 
 #endif

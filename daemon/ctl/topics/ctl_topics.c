@@ -30,7 +30,7 @@ static err_t create(struct ctl_context *ctx, const struct role *role, int n_want
   TRY(topics_create(&layers, role->topic, n_wanted, &role->settings, CTL_KAFKA_TIMEOUT_MS, &is_created));
   TRY(topics_count_partitions(&layers, role->topic, CTL_KAFKA_TIMEOUT_MS, &n));
   printf("%-12s %s: %s, %d %s\n", role->name, role->topic, is_created ? "created" : "exists already", n,
-         ctl_plural((uint64_t)n, "partition", "partitions"));
+         ctl_format_plural((uint64_t)n, "partition", "partitions"));
   return ERR_OK;
 }
 

@@ -237,7 +237,7 @@ static err_t judge(struct wait *wait, const json_t *status)
   bool is_full_long = is_full && (now - wait->full_ns) / CLOCK_NS_PER_MS > ROOM_TIMEOUT_MS;
   if (still_ms > STILL_TIMEOUT_MS || (still_ms > ROOM_TIMEOUT_MS && is_full_long))
     FAIL(ERR_SYSTEM, "the daemon has made no progress for %d s, with %llu %s still to read: %s", (int)(still_ms / 1000),
-         (unsigned long long)wait->behind, ctl_plural(wait->behind, "record", "records"), reason);
+         (unsigned long long)wait->behind, ctl_format_plural(wait->behind, "record", "records"), reason);
   return ERR_OK;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's pages with data: stored items, and what is kept of users. Thread: one. */
-#ifndef DAEMON_CTL_CTL_ITEMS_H
-#define DAEMON_CTL_CTL_ITEMS_H
+#ifndef DAEMON_CTL_CTL_DATA_PAGE_H
+#define DAEMON_CTL_CTL_DATA_PAGE_H
 
 #include "daemon/ctl/ctl_context.h"
 
@@ -13,7 +13,8 @@
  *
  * Returns ERR_SYSTEM with what the daemon says if it does not show the page.
  */
-err_t ctl_items_page(struct ctl_context *ctx, const char *folder, struct span key, bool *is_found, struct span *page);
+err_t ctl_data_page_get(struct ctl_context *ctx, const char *folder, struct span key, bool *is_found,
+                        struct span *page);
 
 /* The record that changed an item last. */
 struct ctl_item_place {
@@ -23,6 +24,6 @@ struct ctl_item_place {
 };
 
 /* Find out which record changed an item last. Errors as above. */
-err_t ctl_items_find(struct ctl_context *ctx, struct span key, bool *is_found, struct ctl_item_place *out);
+err_t ctl_data_page_find(struct ctl_context *ctx, struct span key, bool *is_found, struct ctl_item_place *out);
 
 #endif

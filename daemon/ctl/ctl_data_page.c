@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* URLs of keys, and what the pages say. */
-#include "daemon/ctl/ctl_items.h"
+#include "daemon/ctl/ctl_data_page.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static void make_path(const char *folder, struct span key, char path[PATH_BYTES]
   }
 }
 
-err_t ctl_items_page(struct ctl_context *ctx, const char *folder, struct span key, bool *is_found, struct span *page)
+err_t ctl_data_page_get(struct ctl_context *ctx, const char *folder, struct span key, bool *is_found, struct span *page)
 {
   char path[PATH_BYTES];
   long code;
@@ -36,11 +36,11 @@ err_t ctl_items_page(struct ctl_context *ctx, const char *folder, struct span ke
        (int)strcspn((const char *)page->p, "\n"), (const char *)page->p);
 }
 
-err_t ctl_items_find(struct ctl_context *ctx, struct span key, bool *is_found, struct ctl_item_place *out)
+err_t ctl_data_page_find(struct ctl_context *ctx, struct span key, bool *is_found, struct ctl_item_place *out)
 {
   struct span page;
 
-  TRY(ctl_items_page(ctx, "items", key, is_found, &page));
+  TRY(ctl_data_page_get(ctx, "items", key, is_found, &page));
   if (!*is_found)
     return ERR_OK;
   AUTO(ctl_json_close) json_t *item = json_loadb((const char *)page.p, page.n, JSON_ALLOW_NUL, NULL);
