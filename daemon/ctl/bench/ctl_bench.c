@@ -29,8 +29,8 @@ enum {
 struct request {
   struct ctl_context *ctx;
   struct ctl_space space;
-  struct bench_pool pool;
-  struct bench_pool_options options;
+  struct ctl_bench_pool pool;
+  struct ctl_bench_pool_options options;
   uint64_t rate, duration_s, count, timeout_ms;
   const char *plot; /* NULL: none */
   bool has_seed;
@@ -39,7 +39,7 @@ struct request {
 
 static void request_fini(struct request *r)
 {
-  bench_pool_fini(&r->pool);
+  ctl_bench_pool_fini(&r->pool);
   ctl_context_close(&r->ctx);
 }
 
@@ -58,7 +58,7 @@ static err_t verify_options(const struct request *r)
 
 static err_t take_options(struct request *r, int argc, char **argv)
 {
-  struct bench_pool_options *o = &r->options;
+  struct ctl_bench_pool_options *o = &r->options;
   const struct ctl_option known[] = {
     { "space", .text = &o->space },
     { "rate", .number = &r->rate, .min = 1, .max = RATE_MAX },
@@ -106,9 +106,9 @@ static err_t find_space(struct request *r)
   return ERR_OK;
 }
 
-static err_t report_all(const struct request *r, const struct bench_result *result)
+static err_t report_all(const struct request *r, const struct ctl_bench_result *result)
 {
-  const struct bench_setting setting = {
+  const struct ctl_bench_setting setting = {
     .space = r->options.space,
     .method = r->options.method,
     .filter = r->options.filter,
@@ -118,17 +118,17 @@ static err_t report_all(const struct request *r, const struct bench_result *resu
     .seed = r->options.seed,
     .per_s = (double)r->rate,
   };
-  struct bench_report report;
+  struct ctl_bench_report report;
   char text[256];
 
-  TRY(bench_report_make(result, &report));
-  (r->prints_json ? bench_report_print_json : bench_report_print)(&report, result, &setting, stdout);
+  TRY(ctl_bench_report_make(result, &report));
+  (r->prints_json ? ctl_bench_report_print_json : ctl_bench_report_print)(&report, result, &setting, stdout);
   fflush(stdout);
-  const char *doubt = bench_report_doubt(result, text, sizeof text);
+  const char *doubt = ctl_bench_report_doubt(result, text, sizeof text);
   if (doubt)
     ctl_say("%s", doubt);
   if (r->plot)
-    TRY(bench_svg_write(r->plot, &report));
+    TRY(ctl_bench_svg_write(r->plot, &report));
   if (report.n_errors || (report.n_missing && !result->is_interrupted))
     FAIL(ERR_QUERY, "%s of %s queries were not answered, or with an error",
          ctl_format_count(report.n_errors + report.n_missing).s, ctl_format_count(report.n_sent).s);
@@ -139,7 +139,7 @@ static err_t run_bench(const struct ctl_options *options, int argc, char **argv)
 {
   AUTO(request_fini)
   struct request r = { .rate = RATE_DEFAULT, .timeout_ms = TIMEOUT_MS_DEFAULT, .options.k = K_DEFAULT };
-  AUTO(bench_result_fini) struct bench_result result = { 0 };
+  AUTO(ctl_bench_result_fini) struct ctl_bench_result result = { 0 };
 
   TRY(take_options(&r, argc, argv));
   complete_options(&r);
@@ -149,10 +149,10 @@ static err_t run_bench(const struct ctl_options *options, int argc, char **argv)
   TRY(ctl_context_open(options, &r.ctx));
   r.options.answer_topic = r.ctx->config->query.answer_topic;
   TRY(find_space(&r));
-  TRY(bench_pool_open(&r.options, &r.pool));
+  TRY(ctl_bench_pool_open(&r.options, &r.pool));
   ctl_interrupt_catch();
-  const struct bench_plan plan = { (double)r.rate, r.count, (int64_t)r.timeout_ms };
-  TRY(bench_run(r.ctx, &r.pool, &plan, &result));
+  const struct ctl_bench_plan plan = { (double)r.rate, r.count, (int64_t)r.timeout_ms };
+  TRY(ctl_bench_run(r.ctx, &r.pool, &plan, &result));
   return report_all(&r, &result);
 }
 

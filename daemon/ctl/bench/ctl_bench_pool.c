@@ -19,7 +19,7 @@
 enum { ID_FIELD = 1 << 3 | 2, ID_MAX = 127 }; /* of field 1 of Query, and so that its length takes a byte */
 
 /* Encode a query and add it. */
-static err_t add(struct bench_pool *p, const json_t *query)
+static err_t add(struct ctl_bench_pool *p, const json_t *query)
 {
   AUTO(mem_free) char *text = json_dumps(query, JSON_COMPACT | JSON_REAL_PRECISION(9));
   struct span made;
@@ -32,7 +32,7 @@ static err_t add(struct bench_pool *p, const json_t *query)
 }
 
 /* Make the fields that all queries have. The caller releases them. */
-static err_t make_common(const struct bench_pool_options *o, json_t **out)
+static err_t make_common(const struct ctl_bench_pool_options *o, json_t **out)
 {
   json_error_t error = { 0 };
   AUTO(ctl_json_close) json_t *common = json_object();
@@ -54,7 +54,7 @@ static err_t make_common(const struct bench_pool_options *o, json_t **out)
 
 /* ---- Vectors ---- */
 
-static err_t add_vector(struct bench_pool *p, const json_t *common, const float *numbers, size_t n)
+static err_t add_vector(struct ctl_bench_pool *p, const json_t *common, const float *numbers, size_t n)
 {
   AUTO(ctl_json_close) json_t *query = json_copy((json_t *)(uintptr_t)common);
   json_t *vector = json_array();
@@ -70,7 +70,7 @@ static err_t add_vector(struct bench_pool *p, const json_t *common, const float 
   return add(p, query);
 }
 
-static err_t add_rows(struct bench_pool *p, const struct bench_pool_options *o, const json_t *common)
+static err_t add_rows(struct ctl_bench_pool *p, const struct ctl_bench_pool_options *o, const json_t *common)
 {
   AUTO(ctl_array_fini) struct ctl_array a = { 0 };
   AUTO(mem_free) float *numbers = NULL;
@@ -112,7 +112,7 @@ static float next_normal(uint64_t *state)
   return (float)(sqrt(-2 * log(radius)) * cos(2 * M_PI * angle));
 }
 
-static err_t add_random(struct bench_pool *p, const struct bench_pool_options *o, const json_t *common)
+static err_t add_random(struct ctl_bench_pool *p, const struct ctl_bench_pool_options *o, const json_t *common)
 {
   AUTO(mem_free) float *numbers = NULL;
   uint64_t state = o->seed;
@@ -141,7 +141,8 @@ static err_t verify_reply_topic(const json_t *query, const char *answer_topic)
   return ERR_OK;
 }
 
-static err_t add_line(struct bench_pool *p, const struct bench_pool_options *o, json_t *common, struct span line)
+static err_t add_line(struct ctl_bench_pool *p, const struct ctl_bench_pool_options *o, json_t *common,
+                      struct span line)
 {
   json_error_t error;
   AUTO(ctl_json_close) json_t *query = json_loadb((const char *)line.p, line.n, JSON_REJECT_DUPLICATES, &error);
@@ -157,7 +158,7 @@ static err_t add_line(struct bench_pool *p, const struct bench_pool_options *o, 
   return add(p, query);
 }
 
-static err_t add_lines(struct bench_pool *p, const struct bench_pool_options *o, json_t *common)
+static err_t add_lines(struct ctl_bench_pool *p, const struct ctl_bench_pool_options *o, json_t *common)
 {
   AUTO(auto_close_file) FILE *file = fopen(o->path, "re");
   AUTO(mem_free) char *line = NULL;
@@ -180,11 +181,11 @@ static err_t add_lines(struct bench_pool *p, const struct bench_pool_options *o,
   return ERR_OK;
 }
 
-err_t bench_pool_open(const struct bench_pool_options *o, struct bench_pool *out)
+err_t ctl_bench_pool_open(const struct ctl_bench_pool_options *o, struct ctl_bench_pool *out)
 {
   AUTO(ctl_json_close) json_t *common = NULL;
 
-  *out = (struct bench_pool){ 0 };
+  *out = (struct ctl_bench_pool){ 0 };
   TRY(make_common(o, &common));
   if (!o->path)
     TRY(add_random(out, o, common));
@@ -197,14 +198,14 @@ err_t bench_pool_open(const struct bench_pool_options *o, struct bench_pool *out
   return ERR_OK;
 }
 
-void bench_pool_fini(struct bench_pool *p)
+void ctl_bench_pool_fini(struct ctl_bench_pool *p)
 {
   mem_free(&p->queries);
   region_fini(&p->region);
 }
 
-err_t bench_pool_name(const struct bench_pool *p, uint64_t i, const char *id, uint8_t **buffer, size_t *capacity,
-                      struct span *out)
+err_t ctl_bench_pool_name(const struct ctl_bench_pool *p, uint64_t i, const char *id, uint8_t **buffer,
+                          size_t *capacity, struct span *out)
 {
   struct span query = p->queries[i % p->n];
   size_t n_id = strlen(id);

@@ -6,7 +6,7 @@
 
 #include "base/region.h"
 
-struct bench_pool_options {
+struct ctl_bench_pool_options {
   const char *space;      /* NULL: each query names its own */
   const char *method;     /* NULL: exact */
   const char *filter;     /* NULL: none */
@@ -20,7 +20,7 @@ struct bench_pool_options {
   const char *answer_topic; /* the only reply_topic that queries may name */
 };
 
-struct bench_pool {
+struct ctl_bench_pool {
   struct span *queries; /* [n] protobuf, without an id */
   size_t n;
   size_t capacity;
@@ -30,16 +30,16 @@ struct bench_pool {
 /* Make the queries. Fields that a line of a file has not are those of the options.
  *
  * Returns ERR_QUERY or ERR_ITEM with the line or row that cannot be used; ERR_USAGE; ERR_SYSTEM. The caller calls
- * bench_pool_fini() then too.
+ * ctl_bench_pool_fini() then too.
  */
-err_t bench_pool_open(const struct bench_pool_options *options, struct bench_pool *out);
-void bench_pool_fini(struct bench_pool *p);
+err_t ctl_bench_pool_open(const struct ctl_bench_pool_options *options, struct ctl_bench_pool *out);
+void ctl_bench_pool_fini(struct ctl_bench_pool *p);
 
 /* Append an id to a copy of a query.
  *
  * buffer  grown as needed; mem_free() it
  */
-err_t bench_pool_name(const struct bench_pool *p, uint64_t i, const char *id, uint8_t **buffer, size_t *capacity,
-                      struct span *out);
+err_t ctl_bench_pool_name(const struct ctl_bench_pool *p, uint64_t i, const char *id, uint8_t **buffer,
+                          size_t *capacity, struct span *out);
 
 #endif

@@ -15,7 +15,7 @@ enum { BAR_COLUMNS = 50 };
 /* Above these shares, what was measured is what sluicectl could do. */
 static const double LATE_SHARE = 0.01, READER_SHARE = 0.8;
 
-const struct bench_percentile bench_percentiles[BENCH_PERCENTILES] = {
+const struct ctl_bench_percentile ctl_bench_percentiles[CTL_BENCH_PERCENTILES] = {
   { "p50", 0.5 }, { "p90", 0.9 }, { "p99", 0.99 }, { "p99.9", 0.999 }, { "max", 1 }
 };
 
@@ -27,45 +27,45 @@ static int by_size(const void *a, const void *b)
 }
 
 /* Sort the values and take the percentiles: the smallest value that at least this share does not exceed. */
-static void take_percentiles(int64_t *values, uint64_t n, int64_t out[BENCH_PERCENTILES])
+static void take_percentiles(int64_t *values, uint64_t n, int64_t out[CTL_BENCH_PERCENTILES])
 {
   if (n == 0)
     return;
   qsort(values, n, sizeof *values, by_size);
-  for (size_t i = 0; i < BENCH_PERCENTILES; i++) {
-    uint64_t rank = (uint64_t)ceil(bench_percentiles[i].share * (double)n);
+  for (size_t i = 0; i < CTL_BENCH_PERCENTILES; i++) {
+    uint64_t rank = (uint64_t)ceil(ctl_bench_percentiles[i].share * (double)n);
     out[i] = values[rank < 1 ? 0 : rank - 1];
   }
 }
 
 /* values  sorted */
-static void fill_histogram(const int64_t *values, uint64_t n, struct bench_histogram *h)
+static void fill_histogram(const int64_t *values, uint64_t n, struct ctl_bench_histogram *h)
 {
   static const double narrowest = 1.1; /* bins of less than a tenth show noise */
 
   if (n == 0)
     return;
   h->least_ns = fmax(1, (double)values[0]);
-  h->factor = fmax(narrowest, pow(fmax(1, (double)values[n - 1]) / h->least_ns, 1.0 / BENCH_BINS));
+  h->factor = fmax(narrowest, pow(fmax(1, (double)values[n - 1]) / h->least_ns, 1.0 / CTL_BENCH_BINS));
   for (uint64_t i = 0; i < n; i++) {
     double bin = floor(log(fmax(1, (double)values[i]) / h->least_ns) / log(h->factor));
-    size_t at = bin < 0 ? 0 : bin >= BENCH_BINS ? BENCH_BINS - 1 : (size_t)bin;
+    size_t at = bin < 0 ? 0 : bin >= CTL_BENCH_BINS ? CTL_BENCH_BINS - 1 : (size_t)bin;
     h->counts[at]++;
     h->n_bins = at + 1 > h->n_bins ? at + 1 : h->n_bins;
   }
 }
 
-err_t bench_report_make(const struct bench_result *result, struct bench_report *out)
+err_t ctl_bench_report_make(const struct ctl_bench_result *result, struct ctl_bench_report *out)
 {
   AUTO(mem_free) int64_t *values = NULL;
-  struct bench_report r = { .n_sent = result->n_sent };
+  struct ctl_bench_report r = { .n_sent = result->n_sent };
   uint64_t n = 0;
 
   TRY(mem_array(result->n_sent + 1, sizeof *values, &values));
 #define TAKE(field, unit_ns, to)                                   \
   n = 0;                                                           \
   for (uint64_t i = 0; i < result->n_sent; i++)                    \
-    if (result->samples[i].fate == BENCH_ANSWERED)                 \
+    if (result->samples[i].fate == CTL_BENCH_ANSWERED)             \
       values[n++] = (int64_t)result->samples[i].field * (unit_ns); \
   take_percentiles(values, n, to)
   TAKE(queued_us, CLOCK_NS_PER_US, r.queued_ns);
@@ -74,14 +74,14 @@ err_t bench_report_make(const struct bench_result *result, struct bench_report *
 #undef TAKE
   fill_histogram(values, n, &r.histogram);
   r.n_answered = n;
-  for (size_t i = 0; i < BENCH_ERRORS; i++)
+  for (size_t i = 0; i < CTL_BENCH_ERRORS; i++)
     r.n_errors += result->n_errors[i];
   r.n_missing = r.n_sent - r.n_answered - r.n_errors;
   *out = r;
   return ERR_OK;
 }
 
-const char *bench_report_doubt(const struct bench_result *result, char *text, size_t size)
+const char *ctl_bench_report_doubt(const struct ctl_bench_result *result, char *text, size_t size)
 {
   double late = result->n_sent ? (double)result->n_late / (double)result->n_sent : 0;
 
@@ -102,7 +102,7 @@ const char *bench_report_doubt(const struct bench_result *result, char *text, si
 
 /* ---- For people ---- */
 
-static void print_head(const struct bench_setting *s, FILE *out)
+static void print_head(const struct ctl_bench_setting *s, FILE *out)
 {
   char rate[32];
 
@@ -117,12 +117,12 @@ static void print_head(const struct bench_setting *s, FILE *out)
             (unsigned long long)s->seed);
 }
 
-static void print_errors(const struct bench_report *report, const struct bench_result *result, FILE *out)
+static void print_errors(const struct ctl_bench_report *report, const struct ctl_bench_result *result, FILE *out)
 {
   fprintf(out, "answered  %s; %s with an error; %s %s\n", ctl_format_count(report->n_answered).s,
           ctl_format_count(report->n_errors).s, ctl_format_count(report->n_missing).s,
           result->is_interrupted ? "open or missing at the end" : "missing");
-  for (size_t i = 0; i < BENCH_ERRORS; i++) {
+  for (size_t i = 0; i < CTL_BENCH_ERRORS; i++) {
     if (result->n_errors[i])
       fprintf(out, "          %s %s\n", ctl_format_count(result->n_errors[i]).s, wire_error_name((enum answer_error)i));
   }
@@ -137,26 +137,26 @@ static void print_errors(const struct bench_report *report, const struct bench_r
     fprintf(out, "          the first: %s\n", result->message);
 }
 
-static void print_row(const char *name, const int64_t values[BENCH_PERCENTILES], FILE *out)
+static void print_row(const char *name, const int64_t values[CTL_BENCH_PERCENTILES], FILE *out)
 {
   fprintf(out, "%-11s", name);
-  for (size_t i = 0; i < BENCH_PERCENTILES; i++)
+  for (size_t i = 0; i < CTL_BENCH_PERCENTILES; i++)
     fprintf(out, " %9s", ctl_format_span(values[i]).s);
   fputc('\n', out);
 }
 
-static void print_percentiles(const struct bench_report *report, FILE *out)
+static void print_percentiles(const struct ctl_bench_report *report, FILE *out)
 {
   fprintf(out, "\n%-11s", "");
-  for (size_t i = 0; i < BENCH_PERCENTILES; i++)
-    fprintf(out, " %9s", bench_percentiles[i].name);
+  for (size_t i = 0; i < CTL_BENCH_PERCENTILES; i++)
+    fprintf(out, " %9s", ctl_bench_percentiles[i].name);
   fputc('\n', out);
   print_row("latency", report->latency_ns, out);
   print_row("  queued", report->queued_ns, out);
   print_row("  searched", report->searched_ns, out);
 }
 
-static void print_histogram(const struct bench_histogram *h, FILE *out)
+static void print_histogram(const struct ctl_bench_histogram *h, FILE *out)
 {
   uint64_t most = 1;
 
@@ -172,8 +172,8 @@ static void print_histogram(const struct bench_histogram *h, FILE *out)
   }
 }
 
-void bench_report_print(const struct bench_report *report, const struct bench_result *result,
-                        const struct bench_setting *setting, FILE *out)
+void ctl_bench_report_print(const struct ctl_bench_report *report, const struct ctl_bench_result *result,
+                            const struct ctl_bench_setting *setting, FILE *out)
 {
   print_head(setting, out);
   fprintf(out, "sent      %s in %s (%s/s); %s late by more than 1 ms, at most by %s\n",
@@ -189,27 +189,27 @@ void bench_report_print(const struct bench_report *report, const struct bench_re
 
 /* ---- For programs ---- */
 
-static json_t *percentiles_json(const int64_t values[BENCH_PERCENTILES])
+static json_t *percentiles_json(const int64_t values[CTL_BENCH_PERCENTILES])
 {
   json_t *object = json_object();
 
-  for (size_t i = 0; i < BENCH_PERCENTILES; i++)
-    json_object_set_new(object, bench_percentiles[i].name, json_integer(values[i] / CLOCK_NS_PER_US));
+  for (size_t i = 0; i < CTL_BENCH_PERCENTILES; i++)
+    json_object_set_new(object, ctl_bench_percentiles[i].name, json_integer(values[i] / CLOCK_NS_PER_US));
   return object;
 }
 
-static json_t *errors_json(const struct bench_result *result)
+static json_t *errors_json(const struct ctl_bench_result *result)
 {
   json_t *object = json_object();
 
-  for (size_t i = 0; i < BENCH_ERRORS; i++) {
+  for (size_t i = 0; i < CTL_BENCH_ERRORS; i++) {
     if (result->n_errors[i])
       json_object_set_new(object, wire_error_name((enum answer_error)i), json_integer((json_int_t)result->n_errors[i]));
   }
   return object;
 }
 
-static json_t *histogram_json(const struct bench_histogram *h)
+static json_t *histogram_json(const struct ctl_bench_histogram *h)
 {
   json_t *list = json_array();
 
@@ -229,7 +229,7 @@ static void put_count(json_t *object, const char *name, uint64_t n)
   json_object_set_new(object, name, json_integer((json_int_t)n));
 }
 
-static void put_setting(json_t *root, const struct bench_setting *s)
+static void put_setting(json_t *root, const struct ctl_bench_setting *s)
 {
   put_text(root, "space", s->space);
   put_text(root, "method", s->method ? s->method : "exact");
@@ -241,8 +241,8 @@ static void put_setting(json_t *root, const struct bench_setting *s)
   json_object_set_new(root, "rate", json_real(s->per_s));
 }
 
-void bench_report_print_json(const struct bench_report *report, const struct bench_result *result,
-                             const struct bench_setting *setting, FILE *out)
+void ctl_bench_report_print_json(const struct ctl_bench_report *report, const struct ctl_bench_result *result,
+                                 const struct ctl_bench_setting *setting, FILE *out)
 {
   json_t *root = json_object();
   char doubt[256];
@@ -259,7 +259,7 @@ void bench_report_print_json(const struct bench_report *report, const struct ben
   put_count(root, "unreadable", result->n_unreadable);
   json_object_set_new(root, "errors", errors_json(result));
   json_object_set_new(root, "interrupted", json_boolean(result->is_interrupted));
-  put_text(root, "doubt", bench_report_doubt(result, doubt, sizeof doubt));
+  put_text(root, "doubt", ctl_bench_report_doubt(result, doubt, sizeof doubt));
   json_object_set_new(root, "latency_us", percentiles_json(report->latency_ns));
   json_object_set_new(root, "queued_us", percentiles_json(report->queued_ns));
   json_object_set_new(root, "searched_us", percentiles_json(report->searched_ns));

@@ -25,9 +25,9 @@ enum { ID_BYTES = 64, NAP_MS = 20, FIRST_WAIT_MS = 10000, LAST_WAIT_MS = 1000, R
 
 /* The samples, the counts of answers and the message are the reader's until it has ended. */
 struct bench {
-  const struct bench_pool *pool;
-  const struct bench_plan *plan;
-  struct bench_result result;
+  const struct ctl_bench_pool *pool;
+  const struct ctl_bench_plan *plan;
+  struct ctl_bench_result result;
   char series[ID_BYTES]; /* the beginning of all ids */
   const char *topic;
   struct sender *sender;
@@ -71,11 +71,11 @@ static uint64_t number_of(const struct bench *b, struct span id)
 
 static void count_error(struct bench *b, const struct wire_reply *reply)
 {
-  struct bench_result *r = &b->result;
+  struct ctl_bench_result *r = &b->result;
 
   if (!*r->message)
     snprintf(r->message, sizeof r->message, "%s: %s", wire_error_name(reply->error), reply->message);
-  r->n_errors[reply->error < BENCH_ERRORS - 1 ? (int)reply->error : BENCH_ERRORS - 1]++;
+  r->n_errors[reply->error < CTL_BENCH_ERRORS - 1 ? (int)reply->error : CTL_BENCH_ERRORS - 1]++;
 }
 
 static void take_reply(struct bench *b, const struct wire_reply *reply, int64_t now_ns)
@@ -86,16 +86,16 @@ static void take_reply(struct bench *b, const struct wire_reply *reply, int64_t 
     atomic_store(&b->has_first, true);
   if (i >= b->plan->n)
     return;
-  struct bench_sample *sample = &b->result.samples[i];
-  if (sample->fate != BENCH_OPEN) {
+  struct ctl_bench_sample *sample = &b->result.samples[i];
+  if (sample->fate != CTL_BENCH_OPEN) {
     b->result.n_twice++;
     return;
   }
-  *sample = (struct bench_sample){
+  *sample = (struct ctl_bench_sample){
     .latency_ns = now_ns - due_ns_of(b, i),
     .queued_us = reply->queued_us,
     .searched_us = reply->searched_us,
-    .fate = reply->error == ANSWER_OK ? BENCH_ANSWERED : BENCH_FAILED,
+    .fate = reply->error == ANSWER_OK ? CTL_BENCH_ANSWERED : CTL_BENCH_FAILED,
   };
   if (reply->error != ANSWER_OK)
     count_error(b, reply);
@@ -105,7 +105,7 @@ static void take_reply(struct bench *b, const struct wire_reply *reply, int64_t 
 /* Others' answers may be JSON; what is neither may be the answer to a query of ours. */
 static void count_unreadable(struct bench *b, struct span value)
 {
-  struct bench_result *r = &b->result;
+  struct ctl_bench_result *r = &b->result;
 
   if (wire_format_of(value, (struct span){ 0 }) == WIRE_JSON)
     return;
@@ -180,7 +180,7 @@ static err_t send_query(struct bench *b, uint64_t i)
 
   snprintf(id, sizeof id, "%s%" PRIu64, b->series, i);
   message.key = span_of_str(id);
-  TRY(bench_pool_name(b->pool, i, id, &b->buffer, &b->capacity, &message.value));
+  TRY(ctl_bench_pool_name(b->pool, i, id, &b->buffer, &b->capacity, &message.value));
   while ((result = sender_send(b->sender, &message)) == ERR_KAFKA_RETRY && !ctl_interrupt_came())
     sender_poll(b->sender, NAP_MS);
   return result;
@@ -206,7 +206,7 @@ static void sleep_until(struct bench *b, int64_t until_ns)
 static void note_sent(struct bench *b, int64_t late_ns)
 {
   b->result.n_sent++;
-  b->result.n_late += late_ns > BENCH_LATE_NS;
+  b->result.n_late += late_ns > CTL_BENCH_LATE_NS;
   if (late_ns > b->result.latest_ns)
     b->result.latest_ns = late_ns;
 }
@@ -297,14 +297,14 @@ static void stop_reader(struct bench *b)
   b->has_thread = false;
 }
 
-static void bench_fini(struct bench *b)
+static void ctl_bench_fini(struct bench *b)
 {
   ctl_progress_hide(&b->progress);
   stop_reader(b);
   topic_scan_close(&b->answers);
   sender_close(&b->sender);
   mem_free(&b->buffer);
-  bench_result_fini(&b->result);
+  ctl_bench_result_fini(&b->result);
 }
 
 static err_t run_load(struct bench *b)
@@ -316,10 +316,10 @@ static err_t run_load(struct bench *b)
   return ERR_OK;
 }
 
-err_t bench_run(struct ctl_context *ctx, const struct bench_pool *pool, const struct bench_plan *plan,
-                struct bench_result *out)
+err_t ctl_bench_run(struct ctl_context *ctx, const struct ctl_bench_pool *pool, const struct ctl_bench_plan *plan,
+                    struct ctl_bench_result *out)
 {
-  AUTO(bench_fini) struct bench b = { .pool = pool, .plan = plan };
+  AUTO(ctl_bench_fini) struct bench b = { .pool = pool, .plan = plan };
 
   snprintf(b.series, sizeof b.series, "bench-%" PRIx64 "-", (uint64_t)clock_unix_ms() << 16 ^ (uint64_t)getpid());
   TRY(mem_array(plan->n, sizeof *b.result.samples, &b.result.samples));
@@ -332,11 +332,11 @@ err_t bench_run(struct ctl_context *ctx, const struct bench_pool *pool, const st
     snprintf(b.result.message, sizeof b.result.message, "%s", b.refusal);
   b.result.n_undelivered = b.n_undelivered;
   *out = b.result;
-  b.result = (struct bench_result){ 0 };
+  b.result = (struct ctl_bench_result){ 0 };
   return ERR_OK;
 }
 
-void bench_result_fini(struct bench_result *r)
+void ctl_bench_result_fini(struct ctl_bench_result *r)
 {
   mem_free(&r->samples);
 }

@@ -11,36 +11,36 @@
 #include "daemon/ctl/bench/ctl_bench_pool.h"
 #include "daemon/ctl/ctl_context.h"
 
-enum { BENCH_ERRORS = ANSWER_INTERNAL + 2 }; /* one for each code, the last for codes that are not in the schema */
-enum { BENCH_LATE_NS = 1000000 };            /* a query that is sent this long after it was due is late */
+enum { CTL_BENCH_ERRORS = ANSWER_INTERNAL + 2 }; /* one for each code, the last for codes that are not in the schema */
+enum { CTL_BENCH_LATE_NS = 1000000 };            /* a query that is sent this long after it was due is late */
 
 /* What became of a query. */
-enum bench_fate { BENCH_OPEN, BENCH_ANSWERED, BENCH_FAILED };
+enum ctl_bench_fate { CTL_BENCH_OPEN, CTL_BENCH_ANSWERED, CTL_BENCH_FAILED };
 
-struct bench_sample {
+struct ctl_bench_sample {
   int64_t latency_ns; /* from when it was due until its answer was read */
   uint32_t queued_us; /* as the daemon has measured it */
   uint32_t searched_us;
-  enum bench_fate fate;
+  enum ctl_bench_fate fate;
 };
 
-struct bench_plan {
+struct ctl_bench_plan {
   double per_s;
   uint64_t n; /* queries to send */
   int64_t timeout_ms;
 };
 
-struct bench_result {
-  struct bench_sample *samples; /* [n_sent] */
+struct ctl_bench_result {
+  struct ctl_bench_sample *samples; /* [n_sent] */
   uint64_t n_sent;
   uint64_t n_late;
-  int64_t latest_ns;               /* the largest time from due to sent */
-  uint64_t n_undelivered;          /* that Kafka did not take */
-  uint64_t n_errors[BENCH_ERRORS]; /* by enum answer_error */
-  uint64_t n_twice;                /* further answers to a query that has one */
-  uint64_t n_unreadable;           /* values in the answer topic that are no answers */
-  int64_t took_ns;                 /* from the first query until the last was sent */
-  double reader_share;             /* of a core, that taking answers needed */
+  int64_t latest_ns;                   /* the largest time from due to sent */
+  uint64_t n_undelivered;              /* that Kafka did not take */
+  uint64_t n_errors[CTL_BENCH_ERRORS]; /* by enum answer_error */
+  uint64_t n_twice;                    /* further answers to a query that has one */
+  uint64_t n_unreadable;               /* values in the answer topic that are no answers */
+  int64_t took_ns;                     /* from the first query until the last was sent */
+  double reader_share;                 /* of a core, that taking answers needed */
   bool is_interrupted;
   char message[256]; /* of the first error, why a value is no answer, or why Kafka did not take a query; "" */
 };
@@ -50,8 +50,8 @@ struct bench_result {
  *
  * Returns ERR_QUERY if nobody answers that first query; the errors of Kafka.
  */
-err_t bench_run(struct ctl_context *ctx, const struct bench_pool *pool, const struct bench_plan *plan,
-                struct bench_result *out);
-void bench_result_fini(struct bench_result *r);
+err_t ctl_bench_run(struct ctl_context *ctx, const struct ctl_bench_pool *pool, const struct ctl_bench_plan *plan,
+                    struct ctl_bench_result *out);
+void ctl_bench_result_fini(struct ctl_bench_result *r);
 
 #endif

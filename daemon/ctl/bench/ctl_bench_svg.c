@@ -11,19 +11,19 @@
 enum { WIDTH = 720, HEIGHT = 320, LEFT = 40, TOP = 90, BOTTOM = 40, NAME_STEP = 16, LABEL_BINS = 4 };
 
 /* Return the place of a latency on the axis. */
-static double x_of(const struct bench_histogram *h, double ns)
+static double x_of(const struct ctl_bench_histogram *h, double ns)
 {
   double bins = log(fmax(ns, h->least_ns) / h->least_ns) / log(h->factor);
 
   return LEFT + bins / (double)h->n_bins * (WIDTH - 2 * LEFT);
 }
 
-static double end_of(const struct bench_histogram *h, size_t bin)
+static double end_of(const struct ctl_bench_histogram *h, size_t bin)
 {
   return h->least_ns * pow(h->factor, (double)bin);
 }
 
-static void draw_bars(const struct bench_histogram *h, FILE *out)
+static void draw_bars(const struct ctl_bench_histogram *h, FILE *out)
 {
   uint64_t most = 1;
 
@@ -40,7 +40,7 @@ static void draw_bars(const struct bench_histogram *h, FILE *out)
   }
 }
 
-static void draw_axis(const struct bench_histogram *h, FILE *out)
+static void draw_axis(const struct ctl_bench_histogram *h, FILE *out)
 {
   fprintf(out, "<path d=\"M%d %dH%d\" stroke=\"#333\"/>\n", LEFT, HEIGHT - BOTTOM, WIDTH - LEFT);
   for (size_t i = 0; i <= h->n_bins; i += LABEL_BINS)
@@ -48,19 +48,19 @@ static void draw_axis(const struct bench_histogram *h, FILE *out)
             HEIGHT - BOTTOM + NAME_STEP, ctl_format_span((int64_t)end_of(h, i)).s);
 }
 
-static void draw_percentiles(const struct bench_report *report, FILE *out)
+static void draw_percentiles(const struct ctl_bench_report *report, FILE *out)
 {
-  for (size_t i = 0; i < BENCH_PERCENTILES; i++) {
+  for (size_t i = 0; i < CTL_BENCH_PERCENTILES; i++) {
     double x = x_of(&report->histogram, (double)report->latency_ns[i]);
-    int y = TOP - (BENCH_PERCENTILES - (int)i) * NAME_STEP + 4;
+    int y = TOP - (CTL_BENCH_PERCENTILES - (int)i) * NAME_STEP + 4;
     bool is_right = x > WIDTH * 2.0 / 3;
     fprintf(out, "<path d=\"M%.1f %dV%d\" stroke=\"#cc3311\" stroke-dasharray=\"3 3\"/>\n", x, y, HEIGHT - BOTTOM);
     fprintf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">%s %s</text>\n", is_right ? x - 4 : x + 4, y + 4,
-            is_right ? "end" : "start", bench_percentiles[i].name, ctl_format_span(report->latency_ns[i]).s);
+            is_right ? "end" : "start", ctl_bench_percentiles[i].name, ctl_format_span(report->latency_ns[i]).s);
   }
 }
 
-static void draw(const struct bench_report *report, FILE *out)
+static void draw(const struct ctl_bench_report *report, FILE *out)
 {
   fprintf(out,
           "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" "
@@ -74,7 +74,7 @@ static void draw(const struct bench_report *report, FILE *out)
   fputs("</svg>\n", out);
 }
 
-err_t bench_svg_write(const char *path, const struct bench_report *report)
+err_t ctl_bench_svg_write(const char *path, const struct ctl_bench_report *report)
 {
   FILE *file = fopen(path, "we");
 

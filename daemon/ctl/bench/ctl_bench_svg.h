@@ -6,6 +6,6 @@
 #include "daemon/ctl/bench/ctl_bench_report.h"
 
 /* Draw the histogram on a logarithmic axis, with a line at each percentile. Returns ERR_SYSTEM with the path. */
-err_t bench_svg_write(const char *path, const struct bench_report *report);
+err_t ctl_bench_svg_write(const char *path, const struct ctl_bench_report *report);
 
 #endif

@@ -19,41 +19,41 @@
 #include "engine/similarity/similarity.h"
 
 /* A method to run. */
-struct eval_method {
+struct ctl_eval_method {
   char text[METHOD_TEXT_MAX]; /* as given on the command line */
   char ran[METHOD_TEXT_MAX];  /* the name it runs under: exact may stand for brute_force */
   struct method method;
 };
 
 struct eval {
-  struct eval_options options;
-  struct eval_items items;
-  struct eval_queries queries;
+  struct ctl_eval_options options;
+  struct ctl_eval_items items;
+  struct ctl_eval_queries queries;
   struct config *config; /* NULL: not needed */
   struct attributes attributes;
   struct region region; /* holds the filter */
   struct engine *engine;
   struct engine_space_info space;
-  struct eval_method *methods; /* [n_methods] [0] is exact, then those given */
-  struct eval_row *rows;       /* [n_methods] */
+  struct ctl_eval_method *methods; /* [n_methods] [0] is exact, then those given */
+  struct ctl_eval_row *rows;       /* [n_methods] */
   size_t n_methods;
-  size_t reference;          /* index of the first given method that runs as exact does; 0 if none */
-  struct eval_answers exact; /* answers of the reference */
+  size_t reference;              /* index of the first given method that runs as exact does; 0 if none */
+  struct ctl_eval_answers exact; /* answers of the reference */
   struct ctl_progress progress;
 };
 
-static void eval_fini(struct eval *e)
+static void ctl_eval_fini(struct eval *e)
 {
   ctl_progress_hide(&e->progress);
-  eval_answers_fini(&e->exact);
+  ctl_eval_answers_fini(&e->exact);
   engine_close(&e->engine);
-  eval_items_fini(&e->items);
-  eval_queries_fini(&e->queries);
+  ctl_eval_items_fini(&e->items);
+  ctl_eval_queries_fini(&e->queries);
   config_close(&e->config);
   region_fini(&e->region);
   mem_free(&e->methods);
   mem_free(&e->rows);
-  eval_options_fini(&e->options);
+  ctl_eval_options_fini(&e->options);
 }
 
 static void on_progress(void *context, size_t n_done)
@@ -96,7 +96,7 @@ static size_t batch_of(const struct eval *e)
 /* All searches are of one moment, so that methods are compared over the same items. */
 static int64_t unix_ms_of_searches(void *context)
 {
-  const struct eval_options *o = context;
+  const struct ctl_eval_options *o = context;
 
   return o->at_unix_ms;
 }
@@ -104,9 +104,9 @@ static int64_t unix_ms_of_searches(void *context)
 /* Open an engine with one space, large enough for all items. */
 static err_t open_engine(struct eval *e, const struct model_needs *needs)
 {
-  const struct eval_options *o = &e->options;
+  const struct ctl_eval_options *o = &e->options;
   const struct engine_space space = {
-    .name = eval_space,
+    .name = ctl_eval_space,
     .model_path = o->model_path,
     .dim = needs->dim ? e->items.width : 0,
   };
@@ -153,7 +153,7 @@ static err_t verify_lifetimes(const struct eval *e)
 /* Find the types of the attributes: those of the command line, or else of the configuration. */
 static err_t find_attributes(struct eval *e, const char *config_path)
 {
-  const struct eval_options *o = &e->options;
+  const struct ctl_eval_options *o = &e->options;
   char reason[384];
 
   e->attributes = (struct attributes){ o->attributes, o->n_attributes };
@@ -180,23 +180,23 @@ static err_t open_all(struct eval *e)
   if (e->options.output_path)
     TRY(safetensors_verify_writable(e->options.output_path));
   TRY(read_needs(e->options.model_path, &needs));
-  TRY(eval_items_open(e->options.items_path, needs.codes, &e->items));
-  TRY(eval_queries_open(e->options.queries_path, needs.user_ids, e->options.has_targets, &e->queries));
+  TRY(ctl_eval_items_open(e->options.items_path, needs.codes, &e->items));
+  TRY(ctl_eval_queries_open(e->options.queries_path, needs.user_ids, e->options.has_targets, &e->queries));
   if (e->options.has_targets)
-    TRY(eval_queries_verify_targets(&e->queries, &e->items));
+    TRY(ctl_eval_queries_verify_targets(&e->queries, &e->items));
   if (needs.user_ids && !e->queries.has_user_ids)
     ctl_say("%s has no tensor \"user_ids\", although the model has user tables: the queries have no user",
             e->options.queries_path);
   TRY(open_engine(e, &needs));
-  const struct eval_options *o = &e->options;
-  return o->filter ? eval_queries_set_filter(&e->queries, e->engine, o->filter, o->parameters, &e->region) : ERR_OK;
+  const struct ctl_eval_options *o = &e->options;
+  return o->filter ? ctl_eval_queries_set_filter(&e->queries, e->engine, o->filter, o->parameters, &e->region) : ERR_OK;
 }
 
 static err_t add_method(struct eval *e, const char *text)
 {
-  struct eval_method *method = &e->methods[e->n_methods];
+  struct ctl_eval_method *method = &e->methods[e->n_methods];
 
-  TRY(eval_queries_verify(&e->queries, e->engine, (uint32_t)e->options.k, text, &method->method));
+  TRY(ctl_eval_queries_verify(&e->queries, e->engine, (uint32_t)e->options.k, text, &method->method));
   snprintf(method->text, sizeof method->text, "%s", text);
   method_print(&method->method, method->ran);
   e->n_methods++;
@@ -215,7 +215,7 @@ static size_t find_reference(const struct eval *e)
 
 static err_t add_methods(struct eval *e)
 {
-  const struct eval_options *o = &e->options;
+  const struct ctl_eval_options *o = &e->options;
 
   TRY(mem_array(o->n_methods + 1, sizeof *e->methods, &e->methods));
   TRY(mem_array(o->n_methods + 1, sizeof *e->rows, &e->rows));
@@ -230,23 +230,23 @@ static err_t add_methods(struct eval *e)
 
 static err_t load_attributes(struct eval *e)
 {
-  const struct eval_watch watch = { on_progress, &e->progress };
+  const struct ctl_eval_watch watch = { on_progress, &e->progress };
 
   if (!e->options.attributes_path)
     return ERR_OK;
   ctl_progress_begin(&e->progress, "attributes", e->items.n);
-  TRY(eval_attributes_apply(e->options.attributes_path, &e->items, e->engine, &watch));
+  TRY(ctl_eval_attributes_apply(e->options.attributes_path, &e->items, e->engine, &watch));
   ctl_progress_hide(&e->progress);
   return ERR_OK;
 }
 
 static err_t load_items(struct eval *e, int64_t *out_ns)
 {
-  const struct eval_watch watch = { on_progress, &e->progress };
+  const struct ctl_eval_watch watch = { on_progress, &e->progress };
   int64_t begin_ns = clock_now_ns();
 
   ctl_progress_begin(&e->progress, "loading", e->items.n);
-  TRY(eval_items_apply(&e->items, e->engine, &watch));
+  TRY(ctl_eval_items_apply(&e->items, e->engine, &watch));
   ctl_progress_hide(&e->progress);
   *out_ns = clock_now_ns() - begin_ns;
   return ERR_OK;
@@ -256,27 +256,27 @@ static err_t load_items(struct eval *e, int64_t *out_ns)
  * there is only one given method: write its answers. */
 static err_t search(struct eval *e, size_t i)
 {
-  AUTO(eval_answers_fini) struct eval_answers answers = { 0 };
-  const struct eval_options *o = &e->options;
-  const struct eval_method *method = &e->methods[i];
-  const struct eval_watch watch = { on_progress, &e->progress };
-  const struct eval_search what = {
+  AUTO(ctl_eval_answers_fini) struct ctl_eval_answers answers = { 0 };
+  const struct ctl_eval_options *o = &e->options;
+  const struct ctl_eval_method *method = &e->methods[i];
+  const struct ctl_eval_watch watch = { on_progress, &e->progress };
+  const struct ctl_eval_search what = {
     .engine = e->engine, .queries = &e->queries, .k = o->k, .batch = batch_of(e), .n_threads = o->n_threads
   };
 
   ctl_progress_begin(&e->progress, method->text, e->queries.n);
   e->progress.unit = "queries";
-  TRY(eval_run(&what, method->text, &method->method, &watch, &answers));
+  TRY(ctl_eval_run(&what, method->text, &method->method, &watch, &answers));
   ctl_progress_hide(&e->progress);
-  TRY(eval_compare(&answers, i == e->reference ? &answers : &e->exact, o->has_targets ? &e->queries.target_ids : NULL,
-                   &e->rows[i]));
+  TRY(ctl_eval_compare(&answers, i == e->reference ? &answers : &e->exact,
+                       o->has_targets ? &e->queries.target_ids : NULL, &e->rows[i]));
   e->rows[i].method = method->text;
   e->rows[i].ran = method->ran;
   if (o->output_path && i == e->n_methods - 1)
-    TRY(eval_output_write(o->output_path, o->model_path, method->ran, &answers));
+    TRY(ctl_eval_output_write(o->output_path, o->model_path, method->ran, &answers));
   if (i == e->reference) {
     e->exact = answers;
-    answers = (struct eval_answers){ 0 };
+    answers = (struct ctl_eval_answers){ 0 };
   }
   return ERR_OK;
 }
@@ -289,7 +289,7 @@ static size_t first_row(const struct eval *e)
 
 static void print_filter(const struct eval *e)
 {
-  const struct eval_row *row = &e->rows[first_row(e)];
+  const struct ctl_eval_row *row = &e->rows[first_row(e)];
 
   printf("filter   %s", e->options.filter);
   if (row->has_admitted)
@@ -299,7 +299,7 @@ static void print_filter(const struct eval *e)
 
 static void print_summary(const struct eval *e, int64_t loaded_ns)
 {
-  const struct eval_options *o = &e->options;
+  const struct ctl_eval_options *o = &e->options;
 
   printf("model    %s: %s, %s kernels%s\n", o->model_path, e->space.similarity, isa_name(o->isa),
          o->backend == ENGINE_CUDA ? ", on the GPU" : "");
@@ -316,12 +316,12 @@ static void print_summary(const struct eval *e, int64_t loaded_ns)
            ctl_format_count(e->items.n).s, ctl_format_time(o->at_unix_ms).s);
   if (o->threads_per_search > 1)
     printf("         up to %s threads share a search\n", ctl_format_count(o->threads_per_search).s);
-  eval_print_table(e->rows + first_row(e), e->n_methods - first_row(e), e->space.n_alive, stdout);
+  ctl_eval_report_print(e->rows + first_row(e), e->n_methods - first_row(e), e->space.n_alive, stdout);
 }
 
 static void print_rows(const struct eval *e)
 {
-  const struct eval_setting setting = {
+  const struct ctl_eval_setting setting = {
     .similarity = e->space.similarity,
     .isa = isa_name(e->options.isa),
     .n_items = e->items.n,
@@ -330,7 +330,7 @@ static void print_rows(const struct eval *e)
   };
 
   for (size_t i = first_row(e); i < e->n_methods; i++)
-    eval_print_json(&e->rows[i], &setting, stdout);
+    ctl_eval_report_print_json(&e->rows[i], &setting, stdout);
 }
 
 static err_t evaluate(struct eval *e)
@@ -353,9 +353,9 @@ static err_t evaluate(struct eval *e)
 
 static err_t run_eval(const struct ctl_options *options, int argc, char **argv)
 {
-  AUTO(eval_fini) struct eval e = { 0 };
+  AUTO(ctl_eval_fini) struct eval e = { 0 };
 
-  TRY(eval_options_parse(argc, argv, &e.options));
+  TRY(ctl_eval_options_parse(argc, argv, &e.options));
   TRY(find_attributes(&e, options->config_path));
   return evaluate(&e);
 }

@@ -24,7 +24,7 @@ struct place {
 
 struct reader {
   const char *path;
-  const struct eval_items *items;
+  const struct ctl_eval_items *items;
   struct engine *engine;
   FILE *file;
   char *line;
@@ -33,7 +33,7 @@ struct reader {
   struct place *places; /* [items->n] in the order of their ids */
   struct region region; /* holds the batch */
   struct item_change changes[APPLY_LINES];
-  uint8_t keys[APPLY_LINES][EVAL_KEY_BYTES];
+  uint8_t keys[APPLY_LINES][CTL_EVAL_KEY_BYTES];
   size_t n; /* changes in the batch */
 };
 
@@ -49,7 +49,7 @@ static void close_reader(struct reader **r)
   mem_free(r);
 }
 
-err_t eval_attributes_add(struct attribute *v, size_t *n, const char *text)
+err_t ctl_eval_attributes_add(struct attribute *v, size_t *n, const char *text)
 {
   const char *colon = strchr(text, ':');
   char reason[384];
@@ -75,7 +75,7 @@ static int by_id(const void *a, const void *b)
   return (x->id > y->id) - (x->id < y->id);
 }
 
-static err_t open_reader(const char *path, const struct eval_items *items, struct engine *e, struct reader **out)
+static err_t open_reader(const char *path, const struct ctl_eval_items *items, struct engine *e, struct reader **out)
 {
   AUTO(close_reader) struct reader *r = NULL;
 
@@ -109,7 +109,7 @@ static err_t take_id(struct reader *r, const json_t *json)
   if (place->line)
     FAIL(ERR_ITEM, "id: item %" PRId64 " is on line %" PRIu64 " too: keep one line for each item", id, place->line);
   place->line = r->n_lines;
-  eval_key_of(id, r->keys[r->n]);
+  ctl_eval_key_of(id, r->keys[r->n]);
   return ERR_OK;
 }
 
@@ -160,7 +160,7 @@ static err_t read_members(struct reader *r, json_t *line)
       FAIL(ERR_ITEM, "unknown member %s: a line has \"id\" and \"attributes\"", log_quote(span_of_str(name)));
   }
   TRY(take_id(r, json_object_get(line, "id")));
-  *change = (struct item_change){ .key = span_of(r->keys[r->n], EVAL_KEY_BYTES) };
+  *change = (struct item_change){ .key = span_of(r->keys[r->n], CTL_EVAL_KEY_BYTES) };
   TRY(read_attributes(r, json_object_get(line, "attributes"), change));
   r->n += change->n_attributes > 0;
   return ERR_OK;
@@ -201,8 +201,8 @@ static err_t take_line(struct reader *r, struct span line)
   return r->n == APPLY_LINES ? apply(r) : ERR_OK;
 }
 
-err_t eval_attributes_apply(const char *path, const struct eval_items *items, struct engine *e,
-                            const struct eval_watch *watch)
+err_t ctl_eval_attributes_apply(const char *path, const struct ctl_eval_items *items, struct engine *e,
+                                const struct ctl_eval_watch *watch)
 {
   AUTO(close_reader) struct reader *r = NULL;
   ssize_t n;
@@ -218,8 +218,8 @@ err_t eval_attributes_apply(const char *path, const struct eval_items *items, st
   return apply(r);
 }
 
-err_t eval_queries_set_filter(struct eval_queries *queries, const struct engine *e, const char *filter,
-                              const char *parameters, struct region *region)
+err_t ctl_eval_queries_set_filter(struct ctl_eval_queries *queries, const struct engine *e, const char *filter,
+                                  const char *parameters, struct region *region)
 {
   struct query *common = &queries->common;
   char reason[256];

@@ -11,7 +11,7 @@
  *
  * Returns ERR_USAGE with what is expected; ERR_MEMORY.
  */
-err_t eval_attributes_add(struct attribute *v, size_t *n, const char *text);
+err_t ctl_eval_attributes_add(struct attribute *v, size_t *n, const char *text);
 
 /* Read a file with the attributes of one item in each line, and apply them to items that the engine has.
  *
@@ -20,8 +20,8 @@ err_t eval_attributes_add(struct attribute *v, size_t *n, const char *text);
  * Returns ERR_SYSTEM; ERR_ITEM with the file, the line, the field and what is expected: an id that is not among the
  * items or occurs twice, an attribute that the engine does not have, a value of the wrong type.
  */
-err_t eval_attributes_apply(const char *path, const struct eval_items *items, struct engine *e,
-                            const struct eval_watch *watch);
+err_t ctl_eval_attributes_apply(const char *path, const struct ctl_eval_items *items, struct engine *e,
+                                const struct ctl_eval_watch *watch);
 
 /* Give all queries a filter.
  *
@@ -30,7 +30,7 @@ err_t eval_attributes_apply(const char *path, const struct eval_items *items, st
  *
  * Returns ERR_USAGE; ERR_QUERY with the position of the mistake; ERR_MEMORY.
  */
-err_t eval_queries_set_filter(struct eval_queries *queries, const struct engine *e, const char *filter,
-                              const char *parameters, struct region *region);
+err_t ctl_eval_queries_set_filter(struct ctl_eval_queries *queries, const struct engine *e, const char *filter,
+                                  const char *parameters, struct region *region);
 
 #endif

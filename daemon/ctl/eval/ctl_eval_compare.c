@@ -8,9 +8,9 @@
 #include "base/size.h"
 #include "daemon/ctl/eval/ctl_eval_report.h"
 
-const size_t eval_ranks[EVAL_N_RANKS] = { 1, 5, 10, 50, 100 };
+const size_t ctl_eval_ranks[CTL_EVAL_N_RANKS] = { 1, 5, 10, 50, 100 };
 
-size_t eval_recall_ranks(size_t k, size_t ranks[EVAL_RECALLS_MAX])
+size_t ctl_eval_recall_ranks(size_t k, size_t ranks[CTL_EVAL_RECALLS_MAX])
 {
   size_t n = 0;
 
@@ -51,8 +51,8 @@ static size_t find_id(const int64_t *ids, size_t n, int64_t id)
  *
  * sorted  room for n ids
  */
-static double recall_of(const struct eval_answers *answers, const struct eval_answers *exact, size_t q, size_t n,
-                        int64_t *sorted)
+static double recall_of(const struct ctl_eval_answers *answers, const struct ctl_eval_answers *exact, size_t q,
+                        size_t n, int64_t *sorted)
 {
   size_t n_hits = size_min(n, answers->n_hits[q]), n_exact = size_min(n, exact->n_hits[q]);
 
@@ -64,24 +64,25 @@ static double recall_of(const struct eval_answers *answers, const struct eval_an
 }
 
 /* For each rank, count the queries whose target is among that many first hits. */
-static void count_hits(const struct eval_answers *answers, const struct tensor *targets, size_t counts[EVAL_N_RANKS])
+static void count_hits(const struct ctl_eval_answers *answers, const struct tensor *targets,
+                       size_t counts[CTL_EVAL_N_RANKS])
 {
   for (size_t q = 0; q < answers->n; q++) {
     size_t n = answers->n_hits[q], place = find_id(answers->ids + q * answers->k, n, tensor_i64(targets, q));
-    for (size_t r = 0; r < EVAL_N_RANKS; r++)
-      counts[r] += place < n && place < eval_ranks[r];
+    for (size_t r = 0; r < CTL_EVAL_N_RANKS; r++)
+      counts[r] += place < n && place < ctl_eval_ranks[r];
   }
 }
 
-static void rate_hits(const struct eval_answers *answers, const struct eval_answers *exact,
-                      const struct tensor *targets, struct eval_row *row)
+static void rate_hits(const struct ctl_eval_answers *answers, const struct ctl_eval_answers *exact,
+                      const struct tensor *targets, struct ctl_eval_row *row)
 {
-  size_t hits[EVAL_N_RANKS] = { 0 }, exact_hits[EVAL_N_RANKS] = { 0 };
+  size_t hits[CTL_EVAL_N_RANKS] = { 0 }, exact_hits[CTL_EVAL_N_RANKS] = { 0 };
 
   count_hits(answers, targets, hits);
   count_hits(exact, targets, exact_hits);
   row->has_targets = true;
-  for (size_t r = 0; r < EVAL_N_RANKS; r++) {
+  for (size_t r = 0; r < CTL_EVAL_N_RANKS; r++) {
     row->hit_rate[r] = (double)hits[r] / (double)answers->n;
     row->hit_ratio[r] = exact_hits[r] ? (double)hits[r] / (double)exact_hits[r] : (double)NAN;
   }
@@ -91,10 +92,10 @@ static void rate_hits(const struct eval_answers *answers, const struct eval_answ
  *
  * sorted  room for k ids
  */
-static void add_query(const struct eval_answers *answers, const struct eval_answers *exact, size_t q, int64_t *sorted,
-                      struct eval_row *row)
+static void add_query(const struct ctl_eval_answers *answers, const struct ctl_eval_answers *exact, size_t q,
+                      int64_t *sorted, struct ctl_eval_row *row)
 {
-  size_t ranks[EVAL_RECALLS_MAX], n_ranks = eval_recall_ranks(answers->k, ranks), n = answers->n_hits[q];
+  size_t ranks[CTL_EVAL_RECALLS_MAX], n_ranks = ctl_eval_recall_ranks(answers->k, ranks), n = answers->n_hits[q];
 
   for (size_t r = 0; r < n_ranks; r++)
     row->recall[r] += recall_of(answers, exact, q, ranks[r], sorted);
@@ -114,12 +115,12 @@ static int rising(const void *a, const void *b)
 
 /* Choose the batches whose times count: those that are warm and whole; if there are none, whole ones; else all. Returns
  * their number. */
-static size_t choose_timings(const struct eval_answers *a, double *ms)
+static size_t choose_timings(const struct ctl_eval_answers *a, double *ms)
 {
   for (int level = 0; level < 3; level++) {
     size_t n = 0;
     for (size_t i = 0; i < a->n_timings; i++) {
-      const struct eval_timing *t = &a->timings[i];
+      const struct ctl_eval_timing *t = &a->timings[i];
       if (t->ns > 0 && (level > 0 || t->is_warm) && (level > 1 || t->is_whole))
         ms[n++] = (double)t->ns / (double)CLOCK_NS_PER_MS;
     }
@@ -129,7 +130,7 @@ static size_t choose_timings(const struct eval_answers *a, double *ms)
   return 0;
 }
 
-static err_t summarize_timings(const struct eval_answers *a, struct eval_row *row)
+static err_t summarize_timings(const struct ctl_eval_answers *a, struct ctl_eval_row *row)
 {
   AUTO(mem_free) double *ms = NULL;
 
@@ -144,11 +145,11 @@ static err_t summarize_timings(const struct eval_answers *a, struct eval_row *ro
   return ERR_OK;
 }
 
-err_t eval_compare(const struct eval_answers *answers, const struct eval_answers *exact, const struct tensor *targets,
-                   struct eval_row *out)
+err_t ctl_eval_compare(const struct ctl_eval_answers *answers, const struct ctl_eval_answers *exact,
+                       const struct tensor *targets, struct ctl_eval_row *out)
 {
   AUTO(mem_free) int64_t *sorted = NULL;
-  struct eval_row row = {
+  struct ctl_eval_row row = {
     .n = answers->n,
     .k = answers->k,
     .min_hits = answers->k,
@@ -160,7 +161,7 @@ err_t eval_compare(const struct eval_answers *answers, const struct eval_answers
   TRY(mem_array(answers->k, sizeof *sorted, &sorted));
   for (size_t q = 0; q < answers->n; q++)
     add_query(answers, exact, q, sorted, &row);
-  for (size_t r = 0; r < EVAL_RECALLS_MAX; r++)
+  for (size_t r = 0; r < CTL_EVAL_RECALLS_MAX; r++)
     row.recall[r] /= n;
   if (targets)
     rate_hits(answers, exact, targets, &row);

@@ -10,20 +10,20 @@
 /* Items in one batch. */
 enum { APPLY_ITEMS = 4096 };
 
-const char eval_space[] = "eval";
+const char ctl_eval_space[] = "eval";
 
-void eval_key_of(int64_t id, uint8_t key[EVAL_KEY_BYTES])
+void ctl_eval_key_of(int64_t id, uint8_t key[CTL_EVAL_KEY_BYTES])
 {
   uint64_t bits = __builtin_bswap64((uint64_t)id ^ UINT64_C(1) << 63);
 
-  memcpy(key, &bits, EVAL_KEY_BYTES);
+  memcpy(key, &bits, CTL_EVAL_KEY_BYTES);
 }
 
-int64_t eval_id_of(struct span key)
+int64_t ctl_eval_id_of(struct span key)
 {
   uint64_t bits;
 
-  memcpy(&bits, key.p, EVAL_KEY_BYTES);
+  memcpy(&bits, key.p, CTL_EVAL_KEY_BYTES);
   return (int64_t)(__builtin_bswap64(bits) ^ UINT64_C(1) << 63);
 }
 
@@ -41,7 +41,7 @@ static int by_id(const void *a, const void *b)
   return (x->row > y->row) - (x->row < y->row);
 }
 
-static bool are_rising(const struct eval_items *items)
+static bool are_rising(const struct ctl_eval_items *items)
 {
   for (size_t i = 1; i < items->n; i++) {
     if (tensor_i64(&items->ids, i - 1) >= tensor_i64(&items->ids, i))
@@ -50,7 +50,7 @@ static bool are_rising(const struct eval_items *items)
   return true;
 }
 
-static err_t verify_distinct(const struct eval_items *items)
+static err_t verify_distinct(const struct ctl_eval_items *items)
 {
   AUTO(mem_free) struct numbered *sorted = NULL;
 
@@ -68,7 +68,7 @@ static err_t verify_distinct(const struct eval_items *items)
   return ERR_OK;
 }
 
-static err_t find_ids(struct eval_items *items)
+static err_t find_ids(struct ctl_eval_items *items)
 {
   const char *path = safetensors_path(items->file);
 
@@ -81,7 +81,7 @@ static err_t find_ids(struct eval_items *items)
   return verify_distinct(items);
 }
 
-static err_t find_parts(struct eval_items *items, bool has_codes)
+static err_t find_parts(struct ctl_eval_items *items, bool has_codes)
 {
   const char *path = safetensors_path(items->file);
   const char *name = has_codes ? "codes" : "item_embeddings";
@@ -101,19 +101,19 @@ static err_t find_parts(struct eval_items *items, bool has_codes)
   return ERR_OK;
 }
 
-err_t eval_items_open(const char *path, bool has_codes, struct eval_items *out)
+err_t ctl_eval_items_open(const char *path, bool has_codes, struct ctl_eval_items *out)
 {
-  AUTO(eval_items_fini) struct eval_items items = { 0 };
+  AUTO(ctl_eval_items_fini) struct ctl_eval_items items = { 0 };
 
   TRY(safetensors_map(path, &items.file));
   TRY(find_ids(&items));
   TRY(find_parts(&items, has_codes));
   *out = items;
-  items = (struct eval_items){ 0 };
+  items = (struct ctl_eval_items){ 0 };
   return ERR_OK;
 }
 
-void eval_items_fini(struct eval_items *items)
+void ctl_eval_items_fini(struct ctl_eval_items *items)
 {
   safetensors_close(&items->file);
 }
@@ -122,7 +122,7 @@ void eval_items_fini(struct eval_items *items)
 struct put_batch {
   struct item_change changes[APPLY_ITEMS];
   struct part parts[APPLY_ITEMS];
-  uint8_t keys[APPLY_ITEMS][EVAL_KEY_BYTES];
+  uint8_t keys[APPLY_ITEMS][CTL_EVAL_KEY_BYTES];
   float *numbers; /* [APPLY_ITEMS][width] vectors; NULL if the items have codes */
 };
 
@@ -133,24 +133,24 @@ static void close_batch(struct put_batch **b)
   mem_free(b);
 }
 
-static void fill_batch(const struct eval_items *items, size_t first, size_t n, struct put_batch *b)
+static void fill_batch(const struct ctl_eval_items *items, size_t first, size_t n, struct put_batch *b)
 {
   if (b->numbers)
     tensor_floats(&items->parts, first * items->width, n * items->width, b->numbers);
   for (size_t i = 0; i < n; i++) {
-    eval_key_of(tensor_i64(&items->ids, first + i), b->keys[i]);
-    b->parts[i] = (struct part){ .space = span_of_str(eval_space) };
+    ctl_eval_key_of(tensor_i64(&items->ids, first + i), b->keys[i]);
+    b->parts[i] = (struct part){ .space = span_of_str(ctl_eval_space) };
     if (b->numbers)
       b->parts[i].vector = (struct floats){ b->numbers + i * items->width, items->width };
     else
       b->parts[i].codes = span_of(items->parts.bytes.p + (first + i) * items->width, items->width);
     b->changes[i] = (struct item_change){
-      .key = span_of(b->keys[i], EVAL_KEY_BYTES), .is_whole = true, .parts = &b->parts[i], .n_parts = 1
+      .key = span_of(b->keys[i], CTL_EVAL_KEY_BYTES), .is_whole = true, .parts = &b->parts[i], .n_parts = 1
     };
   }
 }
 
-static err_t check_batch(const struct eval_items *items, const struct engine *e, size_t first, size_t n,
+static err_t check_batch(const struct ctl_eval_items *items, const struct engine *e, size_t first, size_t n,
                          const struct put_batch *b)
 {
   for (size_t i = 0; i < n; i++) {
@@ -165,7 +165,7 @@ static err_t check_batch(const struct eval_items *items, const struct engine *e,
   return ERR_OK;
 }
 
-err_t eval_items_apply(const struct eval_items *items, struct engine *e, const struct eval_watch *watch)
+err_t ctl_eval_items_apply(const struct ctl_eval_items *items, struct engine *e, const struct ctl_eval_watch *watch)
 {
   AUTO(close_batch) struct put_batch *b = NULL;
 

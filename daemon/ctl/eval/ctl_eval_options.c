@@ -31,7 +31,7 @@ static err_t take_backend(void *context, const char *name)
 
 static err_t add_method(void *options, const char *name)
 {
-  struct eval_options *o = options;
+  struct ctl_eval_options *o = options;
 
   o->methods[o->n_methods++] = *name ? name : "exact";
   return ERR_OK;
@@ -39,12 +39,12 @@ static err_t add_method(void *options, const char *name)
 
 static err_t add_attribute(void *options, const char *text)
 {
-  struct eval_options *o = options;
+  struct ctl_eval_options *o = options;
 
-  return eval_attributes_add(o->attributes, &o->n_attributes, text);
+  return ctl_eval_attributes_add(o->attributes, &o->n_attributes, text);
 }
 
-static err_t verify_filter(const struct eval_options *o)
+static err_t verify_filter(const struct ctl_eval_options *o)
 {
   if (o->filter && !*o->filter)
     FAIL(ERR_USAGE, "--filter expects a condition, such as 'price < 20'; without --filter all items are admitted");
@@ -57,7 +57,7 @@ static err_t verify_filter(const struct eval_options *o)
   return ERR_OK;
 }
 
-static err_t verify_lifetimes(const struct eval_options *o)
+static err_t verify_lifetimes(const struct ctl_eval_options *o)
 {
   bool has_lifetimes = o->not_before || o->expires;
 
@@ -68,7 +68,7 @@ static err_t verify_lifetimes(const struct eval_options *o)
   return ERR_OK;
 }
 
-static err_t verify_options(struct eval_options *o, const char *stray)
+static err_t verify_options(struct ctl_eval_options *o, const char *stray)
 {
   if (stray)
     FAIL(ERR_USAGE, "%s: eval expects options only; give a method as --method '%s'", stray, stray);
@@ -88,7 +88,7 @@ static err_t verify_options(struct eval_options *o, const char *stray)
   return verify_filter(o);
 }
 
-static err_t take_options(int argc, char **argv, struct eval_options *o)
+static err_t take_options(int argc, char **argv, struct ctl_eval_options *o)
 {
   const struct ctl_option known[] = {
     { "model", .text = &o->model_path },
@@ -120,20 +120,20 @@ static err_t take_options(int argc, char **argv, struct eval_options *o)
   return verify_options(o, optind < argc ? argv[optind] : NULL);
 }
 
-err_t eval_options_parse(int argc, char **argv, struct eval_options *out)
+err_t ctl_eval_options_parse(int argc, char **argv, struct ctl_eval_options *out)
 {
-  AUTO(eval_options_fini) struct eval_options options = { .k = K_DEFAULT, .batch = BATCH_DEFAULT };
+  AUTO(ctl_eval_options_fini) struct ctl_eval_options options = { .k = K_DEFAULT, .batch = BATCH_DEFAULT };
 
   options.at_unix_ms = clock_unix_ms();
   options.n_threads = options.threads_per_search = 1;
   options.isa = isa_detect();
   TRY(take_options(argc, argv, &options));
   *out = options;
-  options = (struct eval_options){ 0 };
+  options = (struct ctl_eval_options){ 0 };
   return ERR_OK;
 }
 
-void eval_options_fini(struct eval_options *o)
+void ctl_eval_options_fini(struct ctl_eval_options *o)
 {
   mem_free(&o->methods);
   for (size_t i = 0; i < o->n_attributes; i++)

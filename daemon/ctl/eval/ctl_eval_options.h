@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "engine/engine.h"
 
-struct eval_options {
+struct ctl_eval_options {
   const char *model_path;
   const char *items_path;
   const char *queries_path;
@@ -33,7 +33,7 @@ struct eval_options {
 };
 
 /* Parse the command line; argv[0] is the command's name. Returns ERR_USAGE with what is wrong; ERR_MEMORY. */
-err_t eval_options_parse(int argc, char **argv, struct eval_options *out);
-void eval_options_fini(struct eval_options *o);
+err_t ctl_eval_options_parse(int argc, char **argv, struct ctl_eval_options *out);
+void ctl_eval_options_fini(struct ctl_eval_options *o);
 
 #endif

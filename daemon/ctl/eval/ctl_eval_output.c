@@ -6,8 +6,8 @@
 
 #include "daemon/ctl/eval/safetensors_write.h"
 
-err_t eval_output_write(const char *path, const char *model_path, const char *method,
-                        const struct eval_answers *answers)
+err_t ctl_eval_output_write(const char *path, const char *model_path, const char *method,
+                            const struct ctl_eval_answers *answers)
 {
   const struct tensor_shape lists = { .n_dims = 2, .dim = { answers->n, answers->k } };
   const struct tensor_shape column = { .n_dims = 1, .dim = { answers->n } };

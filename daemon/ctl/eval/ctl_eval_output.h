@@ -7,7 +7,7 @@
 
 /* Write top_ids, top_scores, exact and bound to a safetensors file, with model, method and k in its metadata.
  * Returns ERR_SYSTEM with the path and the reason. */
-err_t eval_output_write(const char *path, const char *model_path, const char *method,
-                        const struct eval_answers *answers);
+err_t ctl_eval_output_write(const char *path, const char *model_path, const char *method,
+                            const struct ctl_eval_answers *answers);
 
 #endif

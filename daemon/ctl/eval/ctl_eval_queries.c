@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "daemon/ctl/eval/ctl_eval_files.h"
 
-static err_t find_embeddings(struct eval_queries *queries)
+static err_t find_embeddings(struct ctl_eval_queries *queries)
 {
   const char *path = safetensors_path(queries->file);
 
@@ -23,7 +23,7 @@ static err_t find_embeddings(struct eval_queries *queries)
 }
 
 /* Find a tensor with an I64 for each query. */
-static err_t find_ids(const struct eval_queries *queries, const char *name, struct tensor *out)
+static err_t find_ids(const struct ctl_eval_queries *queries, const char *name, struct tensor *out)
 {
   char text[TENSOR_SHAPE_TEXT_MAX];
 
@@ -35,13 +35,13 @@ static err_t find_ids(const struct eval_queries *queries, const char *name, stru
   return ERR_OK;
 }
 
-static err_t find_user_ids(struct eval_queries *queries)
+static err_t find_user_ids(struct ctl_eval_queries *queries)
 {
   queries->has_user_ids = safetensors_has(queries->file, "user_ids");
   return queries->has_user_ids ? find_ids(queries, "user_ids", &queries->user_ids) : ERR_OK;
 }
 
-static err_t find_targets(struct eval_queries *queries)
+static err_t find_targets(struct ctl_eval_queries *queries)
 {
   queries->has_targets = true;
   if (!safetensors_has(queries->file, "target_ids"))
@@ -52,9 +52,9 @@ static err_t find_targets(struct eval_queries *queries)
   return find_ids(queries, "target_ids", &queries->target_ids);
 }
 
-err_t eval_queries_open(const char *path, bool wants_user_ids, bool wants_targets, struct eval_queries *out)
+err_t ctl_eval_queries_open(const char *path, bool wants_user_ids, bool wants_targets, struct ctl_eval_queries *out)
 {
-  AUTO(eval_queries_fini) struct eval_queries queries = { 0 };
+  AUTO(ctl_eval_queries_fini) struct ctl_eval_queries queries = { 0 };
 
   TRY(safetensors_map(path, &queries.file));
   TRY(find_embeddings(&queries));
@@ -63,22 +63,22 @@ err_t eval_queries_open(const char *path, bool wants_user_ids, bool wants_target
   if (wants_targets)
     TRY(find_targets(&queries));
   *out = queries;
-  queries = (struct eval_queries){ 0 };
+  queries = (struct ctl_eval_queries){ 0 };
   return ERR_OK;
 }
 
-void eval_queries_fini(struct eval_queries *queries)
+void ctl_eval_queries_fini(struct ctl_eval_queries *queries)
 {
   safetensors_close(&queries->file);
 }
 
-void eval_queries_get(const struct eval_queries *queries, size_t first, size_t n, uint32_t k, const char *method,
-                      float *numbers, struct query *out)
+void ctl_eval_queries_get(const struct ctl_eval_queries *queries, size_t first, size_t n, uint32_t k,
+                          const char *method, float *numbers, struct query *out)
 {
   tensor_floats(&queries->embeddings, first * queries->width, n * queries->width, numbers);
   for (size_t i = 0; i < n; i++) {
     out[i] = queries->common;
-    out[i].space = span_of_str(eval_space);
+    out[i].space = span_of_str(ctl_eval_space);
     out[i].method = span_of_str(method);
     out[i].k = k;
     out[i].vector = (struct floats){ numbers + i * queries->width, queries->width };
@@ -87,8 +87,8 @@ void eval_queries_get(const struct eval_queries *queries, size_t first, size_t n
   }
 }
 
-err_t eval_queries_verify(const struct eval_queries *queries, const struct engine *e, uint32_t k, const char *method,
-                          struct method *out)
+err_t ctl_eval_queries_verify(const struct ctl_eval_queries *queries, const struct engine *e, uint32_t k,
+                              const char *method, struct method *out)
 {
   AUTO(mem_free) float *numbers = NULL;
   struct query query;
@@ -97,7 +97,7 @@ err_t eval_queries_verify(const struct eval_queries *queries, const struct engin
 
   TRY(mem_array(queries->width, sizeof *numbers, &numbers));
   for (size_t i = 0; i < queries->n; i++) {
-    eval_queries_get(queries, i, 1, k, method, numbers, &query);
+    ctl_eval_queries_get(queries, i, 1, k, method, numbers, &query);
     err_code_t result = engine_check_query(e, &query, &space, out);
     if (result == ERR_METHOD)
       return result;

@@ -11,7 +11,7 @@
 enum { NAME_COLUMNS_MIN = 6, LABEL_BYTES = 160 };
 
 /* Make the row's label: "exact = brute_force" if the given name stands for another. */
-static void print_label(const struct eval_row *row, char label[LABEL_BYTES])
+static void print_label(const struct ctl_eval_row *row, char label[LABEL_BYTES])
 {
   if (strcmp(row->method, row->ran) == 0)
     snprintf(label, LABEL_BYTES, "%s", row->ran);
@@ -19,7 +19,7 @@ static void print_label(const struct eval_row *row, char label[LABEL_BYTES])
     snprintf(label, LABEL_BYTES, "%s = %s", row->method, row->ran);
 }
 
-static int label_columns(const struct eval_row *rows, size_t n)
+static int label_columns(const struct ctl_eval_row *rows, size_t n)
 {
   char label[LABEL_BYTES];
   size_t widest = NAME_COLUMNS_MIN;
@@ -33,7 +33,7 @@ static int label_columns(const struct eval_row *rows, size_t n)
 
 static void print_head(size_t k, int n_columns, FILE *out)
 {
-  size_t ranks[EVAL_RECALLS_MAX], n_ranks = eval_recall_ranks(k, ranks);
+  size_t ranks[CTL_EVAL_RECALLS_MAX], n_ranks = ctl_eval_recall_ranks(k, ranks);
   char recall[32];
 
   fprintf(out, "%-*s", n_columns, "method");
@@ -50,9 +50,9 @@ static void print_ms(double ms, FILE *out)
   fprintf(out, "  %9.*f", ms < 10 ? 3 : ms < 1000 ? 1 : 0, ms);
 }
 
-static void print_row(const struct eval_row *row, int n_columns, FILE *out)
+static void print_row(const struct ctl_eval_row *row, int n_columns, FILE *out)
 {
-  size_t ranks[EVAL_RECALLS_MAX], n_ranks = eval_recall_ranks(row->k, ranks);
+  size_t ranks[CTL_EVAL_RECALLS_MAX], n_ranks = ctl_eval_recall_ranks(row->k, ranks);
   char label[LABEL_BYTES];
 
   print_label(row, label);
@@ -68,19 +68,19 @@ static void print_row(const struct eval_row *row, int n_columns, FILE *out)
 }
 
 /* Print the table of hit rates. Table 4 of the paper has the same ratios and times. */
-static void print_hit_rates(const struct eval_row *rows, size_t n, int n_columns, FILE *out)
+static void print_hit_rates(const struct ctl_eval_row *rows, size_t n, int n_columns, FILE *out)
 {
   char label[LABEL_BYTES];
 
   fprintf(out, "%-*s", n_columns, "method");
-  for (size_t r = 0; r < EVAL_N_RANKS && eval_ranks[r] <= rows[0].k; r++)
-    fprintf(out, "  %*s%zu  ratio", eval_ranks[r] < 10 ? 4 : 3, "HR@", eval_ranks[r]);
+  for (size_t r = 0; r < CTL_EVAL_N_RANKS && ctl_eval_ranks[r] <= rows[0].k; r++)
+    fprintf(out, "  %*s%zu  ratio", ctl_eval_ranks[r] < 10 ? 4 : 3, "HR@", ctl_eval_ranks[r]);
   fprintf(out, "  %9s\n", "median ms");
   for (size_t i = 0; i < n; i++) {
     print_label(&rows[i], label);
     fprintf(out, "%-*s", n_columns, label);
-    for (size_t r = 0; r < EVAL_N_RANKS && eval_ranks[r] <= rows[i].k; r++) {
-      fprintf(out, "  %*.3f", eval_ranks[r] < 100 ? 5 : 6, rows[i].hit_rate[r]);
+    for (size_t r = 0; r < CTL_EVAL_N_RANKS && ctl_eval_ranks[r] <= rows[i].k; r++) {
+      fprintf(out, "  %*.3f", ctl_eval_ranks[r] < 100 ? 5 : 6, rows[i].hit_rate[r]);
       if (isnan(rows[i].hit_ratio[r]))
         fputs("      -", out);
       else
@@ -93,7 +93,7 @@ static void print_hit_rates(const struct eval_row *rows, size_t n, int n_columns
 }
 
 /* Report a method that found fewer than k hits for some query, and why. */
-static void print_short(const struct eval_row *row, size_t n_items, FILE *out)
+static void print_short(const struct ctl_eval_row *row, size_t n_items, FILE *out)
 {
   if (row->n_short == 0)
     return;
@@ -109,7 +109,7 @@ static void print_short(const struct eval_row *row, size_t n_items, FILE *out)
     fputs("the method has too few candidates: use a larger argument\n", out);
 }
 
-void eval_print_table(const struct eval_row *rows, size_t n, size_t n_items, FILE *out)
+void ctl_eval_report_print(const struct ctl_eval_row *rows, size_t n, size_t n_items, FILE *out)
 {
   int n_columns = label_columns(rows, n);
 
@@ -136,15 +136,15 @@ static json_t *ratio_json(double ratio)
   return isnan(ratio) ? json_null() : json_real(ratio);
 }
 
-static void add_rates(const struct eval_row *row, json_t *json)
+static void add_rates(const struct ctl_eval_row *row, json_t *json)
 {
-  size_t ranks[EVAL_RECALLS_MAX], n_ranks = eval_recall_ranks(row->k, ranks);
+  size_t ranks[CTL_EVAL_RECALLS_MAX], n_ranks = ctl_eval_recall_ranks(row->k, ranks);
   char name[32];
 
-  for (size_t r = 0; row->has_targets && r < EVAL_N_RANKS && eval_ranks[r] <= row->k; r++) {
-    snprintf(name, sizeof name, "hr_at_%zu", eval_ranks[r]);
+  for (size_t r = 0; row->has_targets && r < CTL_EVAL_N_RANKS && ctl_eval_ranks[r] <= row->k; r++) {
+    snprintf(name, sizeof name, "hr_at_%zu", ctl_eval_ranks[r]);
     json_object_set_new(json, name, json_real(row->hit_rate[r]));
-    snprintf(name, sizeof name, "hr_ratio_at_%zu", eval_ranks[r]);
+    snprintf(name, sizeof name, "hr_ratio_at_%zu", ctl_eval_ranks[r]);
     json_object_set_new(json, name, ratio_json(row->hit_ratio[r]));
   }
   for (size_t r = 0; r < n_ranks; r++) {
@@ -154,7 +154,7 @@ static void add_rates(const struct eval_row *row, json_t *json)
   json_object_set_new(json, "recall_at_k", json_real(row->recall[n_ranks - 1]));
 }
 
-void eval_print_json(const struct eval_row *row, const struct eval_setting *setting, FILE *out)
+void ctl_eval_report_print_json(const struct ctl_eval_row *row, const struct ctl_eval_setting *setting, FILE *out)
 {
   json_t *json = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s}", "method", row->method, "ran", row->ran,
                            "similarity", setting->similarity, "items", (json_int_t)setting->n_items, "queries",

@@ -16,10 +16,10 @@ enum { TIMED_BATCHES = 20, TIMED_NS = 1000000000 };
 
 /* State shared by the threads of a run. */
 struct run {
-  const struct eval_search *search;
+  const struct ctl_eval_search *search;
   const char *text;
   const struct method *method;
-  struct eval_answers *answers;
+  struct ctl_eval_answers *answers;
   size_t n_batches;
   int64_t started_ns;
   atomic_size_t n_claimed;
@@ -29,7 +29,7 @@ struct run {
 
 struct worker {
   struct run *run;
-  const struct eval_watch *watch; /* NULL in all but the calling thread */
+  const struct ctl_eval_watch *watch; /* NULL in all but the calling thread */
   struct searcher *searcher;
   float *numbers;
   struct query *queries;
@@ -42,12 +42,12 @@ struct worker {
   char reason[256];
 };
 
-static void store_answer(struct eval_answers *a, size_t i, const struct answer *answer)
+static void store_answer(struct ctl_eval_answers *a, size_t i, const struct answer *answer)
 {
   assert(answer->n_hits <= a->k);
   for (size_t j = 0; j < a->k; j++) {
     bool is_hit = j < answer->n_hits;
-    a->ids[i * a->k + j] = is_hit ? eval_id_of(answer->hits[j].key) : -1;
+    a->ids[i * a->k + j] = is_hit ? ctl_eval_id_of(answer->hits[j].key) : -1;
     a->scores[i * a->k + j] = is_hit ? answer->hits[j].score : -INFINITY;
   }
   a->n_hits[i] = answer->n_hits;
@@ -70,15 +70,15 @@ static bool is_wanted(const struct run *run, size_t i)
 static err_t search_batch(struct worker *w, size_t i)
 {
   struct run *run = w->run;
-  const struct eval_search *search = run->search;
+  const struct ctl_eval_search *search = run->search;
   size_t first = i % run->n_batches * search->batch;
   size_t left = search->queries->n - first;
   size_t n = left < search->batch ? left : search->batch;
 
-  eval_queries_get(search->queries, first, n, (uint32_t)search->k, run->text, w->numbers, w->queries);
+  ctl_eval_queries_get(search->queries, first, n, (uint32_t)search->k, run->text, w->numbers, w->queries);
   int64_t begin_ns = clock_now_ns();
   TRY(searcher_search(w->searcher, 0, run->method, w->pointers, n, w->answers));
-  run->answers->timings[i] = (struct eval_timing){ clock_now_ns() - begin_ns, n == search->batch, w->is_warm };
+  run->answers->timings[i] = (struct ctl_eval_timing){ clock_now_ns() - begin_ns, n == search->batch, w->is_warm };
   w->is_warm = true;
   if (i >= run->n_batches)
     return ERR_OK;
@@ -108,7 +108,7 @@ static void *work(void *context)
 
 static err_t init_worker(struct run *run, struct worker *w)
 {
-  const struct eval_search *search = run->search;
+  const struct ctl_eval_search *search = run->search;
 
   w->run = run;
   TRY(searcher_open(search->engine, &w->searcher));
@@ -130,9 +130,9 @@ static void fini_worker(struct worker *w)
   mem_free(&w->answers);
 }
 
-static err_t init_answers(size_t n, size_t k, size_t n_timings, struct eval_answers *a)
+static err_t init_answers(size_t n, size_t k, size_t n_timings, struct ctl_eval_answers *a)
 {
-  *a = (struct eval_answers){ .n = n, .k = k };
+  *a = (struct ctl_eval_answers){ .n = n, .k = k };
   TRY(mem_array(n * k, sizeof *a->ids, &a->ids));
   TRY(mem_array(n * k, sizeof *a->scores, &a->scores));
   TRY(mem_array(n, sizeof *a->exact, &a->exact));
@@ -143,7 +143,7 @@ static err_t init_answers(size_t n, size_t k, size_t n_timings, struct eval_answ
   return mem_array(n_timings, sizeof *a->timings, &a->timings);
 }
 
-void eval_answers_fini(struct eval_answers *a)
+void ctl_eval_answers_fini(struct ctl_eval_answers *a)
 {
   mem_free(&a->ids);
   mem_free(&a->scores);
@@ -193,10 +193,10 @@ static err_t init_workers(struct run *run, struct worker *workers, size_t n)
   return ERR_OK;
 }
 
-err_t eval_run(const struct eval_search *search, const char *text, const struct method *method,
-               const struct eval_watch *watch, struct eval_answers *out)
+err_t ctl_eval_run(const struct ctl_eval_search *search, const char *text, const struct method *method,
+                   const struct ctl_eval_watch *watch, struct ctl_eval_answers *out)
 {
-  AUTO(eval_answers_fini) struct eval_answers answers = { 0 };
+  AUTO(ctl_eval_answers_fini) struct ctl_eval_answers answers = { 0 };
   AUTO(mem_free) struct worker *workers = NULL;
   struct run run = { .search = search, .text = text, .method = method, .answers = &answers };
 
@@ -214,6 +214,6 @@ err_t eval_run(const struct eval_search *search, const char *text, const struct 
   TRY(result);
   answers.n_timings = n_timings;
   *out = answers;
-  answers = (struct eval_answers){ 0 };
+  answers = (struct ctl_eval_answers){ 0 };
   return ERR_OK;
 }

@@ -5,22 +5,22 @@
 
 #include "daemon/ctl/eval/ctl_eval_files.h"
 
-struct eval_search {
+struct ctl_eval_search {
   struct engine *engine;
-  const struct eval_queries *queries;
+  const struct ctl_eval_queries *queries;
   size_t k;
   size_t batch; /* queries searched together */
   size_t n_threads;
 };
 
-struct eval_timing {
+struct ctl_eval_timing {
   int64_t ns;    /* time of the batch; 0: it was not searched */
   bool is_whole; /* the batch was full */
   bool is_warm;  /* it was not the first of its thread */
 };
 
 /* The answers to n queries, and how long batches took. */
-struct eval_answers {
+struct ctl_eval_answers {
   size_t n;
   size_t k;
   int64_t *ids;   /* [n][k] best first; short rows are padded with -1 */
@@ -30,9 +30,9 @@ struct eval_answers {
   size_t *n_hits; /* [n] */
   uint64_t *scored;
   uint64_t *candidates;
-  bool has_admitted;           /* the next field is known */
-  uint64_t admitted;           /* items that the filter admits: the same for all queries */
-  struct eval_timing *timings; /* [n_timings] one for each batch searched */
+  bool has_admitted;               /* the next field is known */
+  uint64_t admitted;               /* items that the filter admits: the same for all queries */
+  struct ctl_eval_timing *timings; /* [n_timings] one for each batch searched */
   size_t n_timings;
 };
 
@@ -45,8 +45,8 @@ struct eval_answers {
  *
  * Returns ERR_MEMORY, ERR_SYSTEM (no thread).
  */
-err_t eval_run(const struct eval_search *search, const char *text, const struct method *method,
-               const struct eval_watch *watch, struct eval_answers *out);
-void eval_answers_fini(struct eval_answers *a);
+err_t ctl_eval_run(const struct ctl_eval_search *search, const char *text, const struct method *method,
+                   const struct ctl_eval_watch *watch, struct ctl_eval_answers *out);
+void ctl_eval_answers_fini(struct ctl_eval_answers *a);
 
 #endif

@@ -36,7 +36,7 @@ static struct target *find(struct target *targets, size_t n, int64_t id)
   return bsearch(&(struct target){ .id = id }, targets, n, sizeof *targets, by_id);
 }
 
-err_t eval_queries_verify_targets(const struct eval_queries *queries, const struct eval_items *items)
+err_t ctl_eval_queries_verify_targets(const struct ctl_eval_queries *queries, const struct ctl_eval_items *items)
 {
   AUTO(mem_free) struct target *targets = NULL;
 

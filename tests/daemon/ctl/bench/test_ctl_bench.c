@@ -22,65 +22,66 @@
 static uint64_t seed;
 
 /* Make a result whose answers took 1 to n microseconds, in a random order. */
-static struct bench_result make_result(struct bench_sample *samples, uint64_t n)
+static struct ctl_bench_result make_result(struct ctl_bench_sample *samples, uint64_t n)
 {
   struct dice dice = { seed };
 
   for (uint64_t i = 0; i < n; i++)
-    samples[i] = (struct bench_sample){
-      .latency_ns = (int64_t)(i + 1) * 1000, .queued_us = (uint32_t)(i + 1), .searched_us = 7, .fate = BENCH_ANSWERED
-    };
+    samples[i] = (struct ctl_bench_sample){ .latency_ns = (int64_t)(i + 1) * 1000,
+                                            .queued_us = (uint32_t)(i + 1),
+                                            .searched_us = 7,
+                                            .fate = CTL_BENCH_ANSWERED };
   for (uint64_t i = n - 1; i > 0; i--) {
     uint64_t other = dice_below(&dice, i + 1);
-    struct bench_sample kept = samples[i];
+    struct ctl_bench_sample kept = samples[i];
     samples[i] = samples[other];
     samples[other] = kept;
   }
-  return (struct bench_result){ .samples = samples, .n_sent = n, .took_ns = 1000000000 };
+  return (struct ctl_bench_result){ .samples = samples, .n_sent = n, .took_ns = 1000000000 };
 }
 
 static void percentiles_are_exact(void **state)
 {
   enum { N = 1000 };
-  static const int64_t expected_us[BENCH_PERCENTILES] = { 500, 900, 990, 999, 1000 };
-  struct bench_sample samples[N];
-  struct bench_result result = make_result(samples, N);
-  struct bench_report report;
+  static const int64_t expected_us[CTL_BENCH_PERCENTILES] = { 500, 900, 990, 999, 1000 };
+  struct ctl_bench_sample samples[N];
+  struct ctl_bench_result result = make_result(samples, N);
+  struct ctl_bench_report report;
 
   (void)state;
-  assert_ok(bench_report_make(&result, &report));
-  for (size_t i = 0; i < BENCH_PERCENTILES; i++) {
+  assert_ok(ctl_bench_report_make(&result, &report));
+  for (size_t i = 0; i < CTL_BENCH_PERCENTILES; i++) {
     assert_int_equal(report.latency_ns[i], expected_us[i] * 1000);
     assert_int_equal(report.queued_ns[i], expected_us[i] * 1000);
     assert_int_equal(report.searched_ns[i], 7000);
   }
   result.n_sent = 1;
-  assert_ok(bench_report_make(&result, &report));
-  for (size_t i = 0; i < BENCH_PERCENTILES; i++)
+  assert_ok(ctl_bench_report_make(&result, &report));
+  for (size_t i = 0; i < CTL_BENCH_PERCENTILES; i++)
     assert_int_equal(report.latency_ns[i], samples[0].latency_ns);
 }
 
 static void errors_and_missing_answers_are_not_in_the_percentiles(void **state)
 {
   enum { N = 10 };
-  struct bench_sample samples[N];
-  struct bench_result result = make_result(samples, N);
-  struct bench_report report;
+  struct ctl_bench_sample samples[N];
+  struct ctl_bench_result result = make_result(samples, N);
+  struct ctl_bench_report report;
 
   (void)state;
   for (size_t i = 0; i < N; i++) {
     if (samples[i].latency_ns > 6000)
-      samples[i].fate = samples[i].latency_ns > 9000 ? BENCH_OPEN : BENCH_FAILED;
+      samples[i].fate = samples[i].latency_ns > 9000 ? CTL_BENCH_OPEN : CTL_BENCH_FAILED;
   }
   result.n_errors[ANSWER_DEADLINE_PASSED] = 3;
-  assert_ok(bench_report_make(&result, &report));
+  assert_ok(ctl_bench_report_make(&result, &report));
   assert_int_equal(report.n_answered, 6);
   assert_int_equal(report.n_errors, 3);
   assert_int_equal(report.n_missing, 1);
-  assert_int_equal(report.latency_ns[BENCH_PERCENTILES - 1], 6000);
+  assert_int_equal(report.latency_ns[CTL_BENCH_PERCENTILES - 1], 6000);
   result.n_sent = 0;
   memset(result.n_errors, 0, sizeof result.n_errors);
-  assert_ok(bench_report_make(&result, &report));
+  assert_ok(ctl_bench_report_make(&result, &report));
   assert_int_equal(report.latency_ns[0], 0);
   assert_int_equal(report.histogram.n_bins, 0);
 }
@@ -89,22 +90,22 @@ static void every_answer_is_in_the_bin_of_its_latency(void **state)
 {
   enum { N = 500 };
   struct dice dice = { seed };
-  struct bench_sample samples[N];
-  struct bench_result result = { .samples = samples, .n_sent = N };
-  struct bench_report report;
+  struct ctl_bench_sample samples[N];
+  struct ctl_bench_result result = { .samples = samples, .n_sent = N };
+  struct ctl_bench_report report;
 
   (void)state;
   for (int round = 0; round < 100; round++) {
-    uint64_t counts[BENCH_BINS] = { 0 };
+    uint64_t counts[CTL_BENCH_BINS] = { 0 };
     for (size_t i = 0; i < N; i++)
-      samples[i] =
-          (struct bench_sample){ .latency_ns = (int64_t)(1 + (dice_u64(&dice) >> dice_below(&dice, 63)) % 10000000000),
-                                 .fate = BENCH_ANSWERED };
+      samples[i] = (struct ctl_bench_sample){ .latency_ns = (int64_t)(1 + (dice_u64(&dice) >> dice_below(&dice, 63)) %
+                                                                              10000000000),
+                                              .fate = CTL_BENCH_ANSWERED };
     if (round == 0)
       for (size_t i = 0; i < N; i++)
         samples[i].latency_ns = 5; /* all in one bin */
-    assert_ok(bench_report_make(&result, &report));
-    const struct bench_histogram *h = &report.histogram;
+    assert_ok(ctl_bench_report_make(&result, &report));
+    const struct ctl_bench_histogram *h = &report.histogram;
     for (size_t i = 0; i < N; i++) {
       size_t bin = 0;
       while (bin + 1 < h->n_bins &&
@@ -119,32 +120,32 @@ static void every_answer_is_in_the_bin_of_its_latency(void **state)
 
 static void a_load_that_was_not_made_is_doubted(void **state)
 {
-  struct bench_result result = { .n_sent = 1000, .n_late = 10, .reader_share = 0.5 };
+  struct ctl_bench_result result = { .n_sent = 1000, .n_late = 10, .reader_share = 0.5 };
   char text[256];
 
   (void)state;
-  assert_null(bench_report_doubt(&result, text, sizeof text));
+  assert_null(ctl_bench_report_doubt(&result, text, sizeof text));
   result.n_late = 11;
-  assert_non_null(strstr(bench_report_doubt(&result, text, sizeof text), "1.1 % of the queries were sent late"));
+  assert_non_null(strstr(ctl_bench_report_doubt(&result, text, sizeof text), "1.1 % of the queries were sent late"));
   result.n_late = 0;
   result.reader_share = 0.9;
-  assert_non_null(strstr(bench_report_doubt(&result, text, sizeof text), "needed 90 % of a core"));
+  assert_non_null(strstr(ctl_bench_report_doubt(&result, text, sizeof text), "needed 90 % of a core"));
 }
 
 static void a_report_without_answers_is_printed(void **state)
 {
-  const struct bench_setting setting = { .space = "films", .k = 10, .n_queries = 3, .seed = 9, .per_s = 5 };
-  const struct bench_result result = { .n_undelivered = 2,
+  const struct ctl_bench_setting setting = { .space = "films", .k = 10, .n_queries = 3, .seed = 9, .per_s = 5 };
+  const struct ctl_bench_result result = { .n_undelivered = 2,
                                       .n_errors[ANSWER_BAD_QUERY] = 1,
                                       .n_unreadable = 4,
                                       .message = "why" };
-  const struct bench_report report = { .n_sent = 3, .n_errors = 1, .n_missing = 2 };
+  const struct ctl_bench_report report = { .n_sent = 3, .n_errors = 1, .n_missing = 2 };
   char *text = NULL;
   size_t n;
   FILE *out = open_memstream(&text, &n);
 
   (void)state;
-  bench_report_print(&report, &result, &setting, out);
+  ctl_bench_report_print(&report, &result, &setting, out);
   fclose(out);
   assert_string_equal(text, "bench     5 queries/s to films, k 10, method exact\n"
                             "queries   3 random ones of --seed 9, again and again\n"
@@ -159,20 +160,20 @@ static void a_report_without_answers_is_printed(void **state)
 
 static void a_plot_that_cannot_be_written_is_named(void **state)
 {
-  const struct bench_report report = { 0 };
+  const struct ctl_bench_report report = { 0 };
 
   (void)state;
-  assert_fails(bench_svg_write("/absent/plot.svg", &report), ERR_SYSTEM, "/absent/plot.svg");
+  assert_fails(ctl_bench_svg_write("/absent/plot.svg", &report), ERR_SYSTEM, "/absent/plot.svg");
 }
 
-static struct query decode(const struct bench_pool *pool, uint64_t i, struct region *region)
+static struct query decode(const struct ctl_bench_pool *pool, uint64_t i, struct region *region)
 {
   AUTO(mem_free) uint8_t *buffer = NULL;
   struct query query = { 0 };
   struct span bytes;
   size_t capacity = 0;
 
-  assert_ok(bench_pool_name(pool, i, "id-17", &buffer, &capacity, &bytes));
+  assert_ok(ctl_bench_pool_name(pool, i, "id-17", &buffer, &capacity, &bytes));
   assert_ok(wire_decode_query(bytes, WIRE_PROTOBUF, region, &query));
   assert_true(span_equal(query.id, span_of_str("id-17")));
   return query;
@@ -180,16 +181,18 @@ static struct query decode(const struct bench_pool *pool, uint64_t i, struct reg
 
 static void random_queries_follow_from_their_seed(void **state)
 {
-  struct bench_pool_options options = { .space = "films", .k = 3, .n_random = 200, .seed = seed, .query_vector = 8 };
+  struct ctl_bench_pool_options options = {
+    .space = "films", .k = 3, .n_random = 200, .seed = seed, .query_vector = 8
+  };
   AUTO(region_fini) struct region region = { 0 };
   double sum = 0, squares = 0;
 
   (void)state;
-  AUTO(bench_pool_fini) struct bench_pool a, b, other;
-  assert_ok(bench_pool_open(&options, &a));
-  assert_ok(bench_pool_open(&options, &b));
+  AUTO(ctl_bench_pool_fini) struct ctl_bench_pool a, b, other;
+  assert_ok(ctl_bench_pool_open(&options, &a));
+  assert_ok(ctl_bench_pool_open(&options, &b));
   options.seed++;
-  assert_ok(bench_pool_open(&options, &other));
+  assert_ok(ctl_bench_pool_open(&options, &other));
   assert_int_equal(a.n, 200);
   for (uint64_t i = 0; i < a.n; i++) {
     assert_true(span_equal(a.queries[i], b.queries[i]));
@@ -209,9 +212,9 @@ static void random_queries_follow_from_their_seed(void **state)
 static void lines_keep_their_fields_and_get_those_that_they_lack(void **state)
 {
   static const char text[] = "{\"id\":\"x\",\"space\":\"songs\",\"k\":4,\"like\":\"a\"}\n \n{\"vector\":[1,2]}\n";
-  struct bench_pool_options options = { .space = "films", .method = "exact", .k = 3, .answer_topic = "answers" };
+  struct ctl_bench_pool_options options = { .space = "films", .method = "exact", .k = 3, .answer_topic = "answers" };
   AUTO(region_fini) struct region region = { 0 };
-  AUTO(bench_pool_fini) struct bench_pool pool, bad;
+  AUTO(ctl_bench_pool_fini) struct ctl_bench_pool pool, bad;
   struct temp_dir dir;
   char path[PATH_MAX];
 
@@ -222,7 +225,7 @@ static void lines_keep_their_fields_and_get_those_that_they_lack(void **state)
   FILE *file = fopen(path, "w");
   fputs(text, file);
   fclose(file);
-  assert_ok(bench_pool_open(&options, &pool));
+  assert_ok(ctl_bench_pool_open(&options, &pool));
   assert_int_equal(pool.n, 2);
   struct query first = decode(&pool, 0, &region), second = decode(&pool, 1, &region);
   assert_true(span_equal(first.space, span_of_str("songs")) && span_equal(second.space, span_of_str("films")));
@@ -230,7 +233,7 @@ static void lines_keep_their_fields_and_get_those_that_they_lack(void **state)
   file = fopen(path, "w");
   fputs("{\"reply_topic\": \"elsewhere\"}\n", file);
   fclose(file);
-  assert_fails(bench_pool_open(&options, &bad), ERR_QUERY, "line 1: reply_topic: the answer would go to elsewhere");
+  assert_fails(ctl_bench_pool_open(&options, &bad), ERR_QUERY, "line 1: reply_topic: the answer would go to elsewhere");
   temp_dir_fini(&dir);
 }
 

@@ -21,17 +21,17 @@ static void keys_have_the_order_of_ids(void **state)
 {
   const int64_t ids[] = { INT64_MIN, INT64_MIN + 1, -256, -255, -1, 0, 1, 255, 256, 65535, 1 << 24, INT64_MAX };
   struct dice dice = { seed };
-  uint8_t a[EVAL_KEY_BYTES], b[EVAL_KEY_BYTES];
+  uint8_t a[CTL_EVAL_KEY_BYTES], b[CTL_EVAL_KEY_BYTES];
 
   (void)state;
   for (size_t i = 0; i < 20000; i++) {
     int64_t x = i < 144 ? ids[i / 12] : (int64_t)dice_u64(&dice) >> dice_below(&dice, 64);
     int64_t y = i < 144 ? ids[i % 12] : (int64_t)dice_u64(&dice) >> dice_below(&dice, 64);
-    eval_key_of(x, a);
-    eval_key_of(y, b);
+    ctl_eval_key_of(x, a);
+    ctl_eval_key_of(y, b);
     int order = span_compare(span_of(a, sizeof a), span_of(b, sizeof b));
     assert_int_equal((order > 0) - (order < 0), (x > y) - (x < y));
-    assert_true(eval_id_of(span_of(a, sizeof a)) == x);
+    assert_true(ctl_eval_id_of(span_of(a, sizeof a)) == x);
   }
 }
 
@@ -43,12 +43,12 @@ static int64_t exact_ids[N * K], ids[N * K];
 static uint8_t all_exact[N] = { 1, 1, 1 }, some_exact[N] = { 1, 0, 0 };
 static size_t full[N] = { K, K, K }, hits[N] = { K, 8, 0 };
 static uint64_t scored[N] = { 100, 100, 100 }, fewer[N] = { 12, 8, 1 }, none[N];
-static struct eval_timing timings[] = {
+static struct ctl_eval_timing timings[] = {
   { 90000000, true, false }, { 2000000, true, true }, { 1000000, false, true },
   { 4000000, true, true },   { 0, true, true },
 };
 
-static void set_answers(struct eval_answers *exact, struct eval_answers *method)
+static void set_answers(struct ctl_eval_answers *exact, struct ctl_eval_answers *method)
 {
   for (int64_t i = 0; i < N * K; i++) {
     exact_ids[i] = i % K;
@@ -56,7 +56,7 @@ static void set_answers(struct eval_answers *exact, struct eval_answers *method)
   }
   for (int64_t i = 0; i < 8; i++)
     ids[K + i] = i == 6 ? 0 : 1000 + i; /* query 1: one exact hit among eight */
-  *exact = (struct eval_answers){ .n = N,
+  *exact = (struct ctl_eval_answers){ .n = N,
                                   .k = K,
                                   .ids = exact_ids,
                                   .exact = all_exact,
@@ -65,7 +65,7 @@ static void set_answers(struct eval_answers *exact, struct eval_answers *method)
                                   .candidates = none,
                                   .timings = timings,
                                   .n_timings = 5 };
-  *method = (struct eval_answers){ .n = N,
+  *method = (struct ctl_eval_answers){ .n = N,
                                    .k = K,
                                    .ids = ids,
                                    .exact = some_exact,
@@ -83,12 +83,12 @@ static bool is_near(double a, double b)
 
 static void recall_is_relative_to_exact(void **state)
 {
-  struct eval_answers exact, method;
-  struct eval_row row;
+  struct ctl_eval_answers exact, method;
+  struct ctl_eval_row row;
 
   (void)state;
   set_answers(&exact, &method);
-  assert_ok(eval_compare(&method, &exact, NULL, &row));
+  assert_ok(ctl_eval_compare(&method, &exact, NULL, &row));
   /* recall@1, @10 and @12. The first ten hits of query 0 are 11 to 2; query 1 has found 0. */
   assert_true(is_near(row.recall[0], 0));
   assert_true(is_near(row.recall[1], (8.0 / 10 + 1.0 / 10) / 3));
@@ -98,7 +98,7 @@ static void recall_is_relative_to_exact(void **state)
   assert_true(is_near(row.scored, 7) && is_near(row.candidates, 7));
   assert_int_equal(row.n_short, 2);
   assert_int_equal(row.min_hits, 0);
-  assert_ok(eval_compare(&exact, &exact, NULL, &row));
+  assert_ok(ctl_eval_compare(&exact, &exact, NULL, &row));
   for (size_t r = 0; r < 3; r++)
     assert_true(row.recall[r] == 1);
   assert_true(row.proven == 1);
@@ -108,7 +108,7 @@ static void recall_is_relative_to_exact(void **state)
 static void recall_is_reported_at_powers_of_ten_and_at_k(void **state)
 {
   static const struct {
-    size_t k, n, ranks[EVAL_RECALLS_MAX];
+    size_t k, n, ranks[CTL_EVAL_RECALLS_MAX];
   } rows[] = {
     { 1, 1, { 1 } },          { 2, 2, { 1, 2 } },         { 10, 2, { 1, 10 } },
     { 12, 3, { 1, 10, 12 } }, { 100, 3, { 1, 10, 100 } }, { 5000, 4, { 1, 10, 100, 5000 } },
@@ -116,8 +116,8 @@ static void recall_is_reported_at_powers_of_ten_and_at_k(void **state)
 
   (void)state;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    size_t ranks[EVAL_RECALLS_MAX];
-    assert_int_equal(eval_recall_ranks(rows[i].k, ranks), rows[i].n);
+    size_t ranks[CTL_EVAL_RECALLS_MAX];
+    assert_int_equal(ctl_eval_recall_ranks(rows[i].k, ranks), rows[i].n);
     assert_memory_equal(ranks, rows[i].ranks, rows[i].n * sizeof *ranks);
   }
 }
@@ -136,59 +136,59 @@ static void hit_rates_are_of_targets_and_ratios_relative_to_exact(void **state)
 {
   static const int64_t nowhere[N] = { 77, 78, 79 };
   struct tensor targets = targets_of(target_ids), lost = targets_of(nowhere);
-  struct eval_answers exact, method;
-  struct eval_row row;
+  struct ctl_eval_answers exact, method;
+  struct ctl_eval_row row;
 
   (void)state;
   set_answers(&exact, &method);
-  assert_ok(eval_compare(&exact, &exact, &targets, &row));
+  assert_ok(ctl_eval_compare(&exact, &exact, &targets, &row));
   assert_true(row.has_targets);
   assert_true(is_near(row.hit_rate[0], 1.0 / 3));
-  for (size_t r = 1; r < EVAL_N_RANKS; r++)
+  for (size_t r = 1; r < CTL_EVAL_N_RANKS; r++)
     assert_true(is_near(row.hit_rate[r], 2.0 / 3) && is_near(row.hit_ratio[r], 1));
-  assert_ok(eval_compare(&method, &exact, &targets, &row));
+  assert_ok(ctl_eval_compare(&method, &exact, &targets, &row));
   assert_true(is_near(row.hit_rate[0], 0) && is_near(row.hit_ratio[0], 0));
   assert_true(is_near(row.hit_rate[1], 0) && is_near(row.hit_ratio[1], 0));
   assert_true(is_near(row.hit_rate[2], 2.0 / 3) && is_near(row.hit_ratio[2], 1));
-  assert_ok(eval_compare(&method, &exact, &lost, &row));
-  for (size_t r = 0; r < EVAL_N_RANKS; r++)
+  assert_ok(ctl_eval_compare(&method, &exact, &lost, &row));
+  for (size_t r = 0; r < CTL_EVAL_N_RANKS; r++)
     assert_true(row.hit_rate[r] == 0 && isnan(row.hit_ratio[r])); /* no ratio, because exact finds none */
 }
 
 static void times_are_of_warm_whole_batches_if_there_are_any(void **state)
 {
-  struct eval_answers exact, method;
-  struct eval_row row;
+  struct ctl_eval_answers exact, method;
+  struct ctl_eval_row row;
 
   (void)state;
   set_answers(&exact, &method);
-  assert_ok(eval_compare(&method, &exact, NULL, &row));
+  assert_ok(ctl_eval_compare(&method, &exact, NULL, &row));
   assert_int_equal(row.n_timed, 2);
   assert_true(is_near(row.median_ms, 3) && is_near(row.p95_ms, 4));
   method.n_timings = 1; /* only the cold batch */
-  assert_ok(eval_compare(&method, &exact, NULL, &row));
+  assert_ok(ctl_eval_compare(&method, &exact, NULL, &row));
   assert_int_equal(row.n_timed, 1);
   assert_true(is_near(row.median_ms, 90) && is_near(row.p95_ms, 90));
   method.timings = timings + 2; /* only a warm batch that is not whole */
-  assert_ok(eval_compare(&method, &exact, NULL, &row));
+  assert_ok(ctl_eval_compare(&method, &exact, NULL, &row));
   assert_true(row.n_timed == 1 && is_near(row.median_ms, 1));
 }
 
 static char *print_table(size_t n_items, const struct tensor *targets)
 {
-  struct eval_answers exact, method;
-  struct eval_row rows[2];
+  struct ctl_eval_answers exact, method;
+  struct ctl_eval_row rows[2];
   char *text = NULL;
   size_t n;
   FILE *out = open_memstream(&text, &n);
 
   set_answers(&exact, &method);
-  assert_ok(eval_compare(&exact, &exact, targets, &rows[0]));
-  assert_ok(eval_compare(&method, &exact, targets, &rows[1]));
+  assert_ok(ctl_eval_compare(&exact, &exact, targets, &rows[0]));
+  assert_ok(ctl_eval_compare(&method, &exact, targets, &rows[1]));
   rows[0].method = "exact";
   rows[0].ran = "brute_force";
   rows[1].method = rows[1].ran = "average(12)";
-  eval_print_table(rows, 2, n_items, out);
+  ctl_eval_report_print(rows, 2, n_items, out);
   fclose(out);
   return text;
 }
@@ -234,9 +234,11 @@ static void targets_have_their_own_table(void **state)
 
 static void json_has_the_same_numbers(void **state)
 {
-  const struct eval_setting setting = { .similarity = "mol", .isa = "ref", .n_items = 100, .batch = 2, .n_threads = 1 };
-  struct eval_answers exact, method;
-  struct eval_row row;
+  const struct ctl_eval_setting setting = {
+    .similarity = "mol", .isa = "ref", .n_items = 100, .batch = 2, .n_threads = 1
+  };
+  struct ctl_eval_answers exact, method;
+  struct ctl_eval_row row;
   char *text = NULL;
   size_t n;
   FILE *out = open_memstream(&text, &n);
@@ -244,10 +246,10 @@ static void json_has_the_same_numbers(void **state)
 
   (void)state;
   set_answers(&exact, &method);
-  assert_ok(eval_compare(&method, &exact, &targets, &row));
+  assert_ok(ctl_eval_compare(&method, &exact, &targets, &row));
   row.hit_ratio[0] = (double)NAN;
   row.method = row.ran = "average(12)";
-  eval_print_json(&row, &setting, out);
+  ctl_eval_report_print_json(&row, &setting, out);
   fclose(out);
   assert_ptr_equal(strchr(text, '\n'), text + n - 1);
   json_t *json = json_loads(text, 0, NULL);
