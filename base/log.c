@@ -39,17 +39,6 @@ void log_set_level(enum log_level level)
   atomic_store(&threshold, (int)level);
 }
 
-bool log_level_find(const char *name, enum log_level *out)
-{
-  for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
-    if (strcmp(levels[i].name, name) == 0) {
-      *out = (enum log_level)i;
-      return true;
-    }
-  }
-  return false;
-}
-
 int log_priority(enum log_level level)
 {
   return levels[level].priority;

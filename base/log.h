@@ -18,9 +18,6 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBU
 /* Set the lowest level that is logged; LOG_LEVEL_INFO at first. */
 void log_set_level(enum log_level level);
 
-/* Find a level by its name: error, warn, info, debug. */
-bool log_level_find(const char *name, enum log_level *out);
-
 struct log_record {
   enum log_level level;
   const char *event;

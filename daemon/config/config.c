@@ -26,7 +26,6 @@ static err_t read_config(const char *path, struct reading how, struct problems *
   TRY(yaml_tree_open(path, how.may_wait, &tree));
   TRY(mem_array(1, sizeof *config, &config));
   TRY(mem_copy_str(path, &config->path));
-  TRY(mem_array(n_settings, sizeof *config->given, &config->given));
   TRY(mem_array(n_settings, sizeof *config->lines, &config->lines));
   TRY(config_reader_read(tree, how.reads_secrets, config, problems));
   TRY(config_checks_run(config, problems));
@@ -95,8 +94,6 @@ static void free_settings(struct config *c)
   for (size_t i = 0; i < n_settings; i++) {
     if (!setting_is_in_space(&settings[i]))
       setting_free(&settings[i], c);
-    if (c->given)
-      mem_free(&c->given[i]);
   }
 }
 
@@ -122,7 +119,6 @@ void config_close(struct config **config)
     free_space(&c->spaces[i]);
   mem_free(&c->spaces);
   free_settings(c);
-  mem_free(&c->given);
   mem_free(&c->lines);
   mem_free(&c->path);
   mem_free(config);

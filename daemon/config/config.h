@@ -53,8 +53,7 @@ struct config_space {
 
 struct config {
   char *path;
-  char **given; /* [n_settings] the text of each setting in the file; NULL if it is not there, or a map or list */
-  int *lines;   /* [n_settings] the line of each setting in the file; 0 if it is not there */
+  int *lines; /* [n_settings] the line of each setting in the file; 0 if it is not there */
   enum config_role role;
   struct kafka_properties kafka; /* for all clients */
   struct {
@@ -132,8 +131,7 @@ struct config {
   size_t n_spaces;
   struct attributes attributes;
   enum engine_backend backend;
-  bool is_isa_auto;
-  enum isa isa; /* unless it is auto */
+  enum isa isa; /* N_ISAS: auto */
   struct {
     uint64_t interval_ms; /* 0: there are no canaries */
   } canary;

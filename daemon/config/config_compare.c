@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compare two configurations by the table of settings: a reload names what has changed. */
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -65,26 +64,19 @@ static bool are_fields_equal(const struct config_fields *a, const struct config_
   return are_equal;
 }
 
-/* Return the word given for a choice, or its default. */
-static const char *word_of(const struct config *c, size_t index)
-{
-  return c->given[index] ? c->given[index] : settings[index].default_text;
-}
-
-/* Compare a setting that is not a choice.
- *
- * a, b  the structs that `offset` is relative to
- */
+/* a, b  the structs that `offset` is relative to */
 static bool are_values_equal(const struct setting *s, const void *a, const void *b)
 {
   const void *in_a = (const char *)a + s->offset;
   const void *in_b = (const char *)b + s->offset;
 
-  assert(s->type != SETTING_CHOICE);
   switch (s->type) {
   case SETTING_NUMBER:
     return *(const uint64_t *)in_a == *(const uint64_t *)in_b;
+  case SETTING_CHOICE:
+    return *(const unsigned *)in_a == *(const unsigned *)in_b;
   case SETTING_BOOL:
+  case SETTING_EITHER:
     return *(const bool *)in_a == *(const bool *)in_b;
   case SETTING_HOSTS:
   case SETTING_PATTERNS:
@@ -100,7 +92,6 @@ static bool are_values_equal(const struct setting *s, const void *a, const void 
   case SETTING_PATH:
   case SETTING_ADDRESS:
   case SETTING_FIELD:
-  case SETTING_CHOICE:
     break;
   }
   return are_texts_equal(*(char *const *)in_a, *(char *const *)in_b);
@@ -113,13 +104,6 @@ static const struct config_space *find_space(const struct config *c, const char 
       return &c->spaces[i];
   }
   return NULL;
-}
-
-static bool are_equal(const struct config *a, const struct config *b, size_t index)
-{
-  if (settings[index].type == SETTING_CHOICE)
-    return are_texts_equal(word_of(a, index), word_of(b, index));
-  return are_values_equal(&settings[index], a, b);
 }
 
 static bool are_spaces_equal(const struct config_space *a, const struct config_space *b)
@@ -150,7 +134,7 @@ void config_compare(const struct config *a, const struct config *b, void (*diffe
                     void *context)
 {
   for (size_t i = 0; i < n_settings; i++) {
-    if (!setting_is_in_space(&settings[i]) && !are_equal(a, b, i))
+    if (!setting_is_in_space(&settings[i]) && !are_values_equal(&settings[i], a, b))
       differs(context, settings[i].path);
   }
   compare_spaces(a, b, false, differs, context);

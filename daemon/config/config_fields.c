@@ -84,16 +84,24 @@ static err_t check_names(const struct config *c, struct problems *problems)
   return ERR_OK;
 }
 
+/* Does a setting below catalogue.mapping differ from its default? */
+static bool is_set(const struct config *c, const struct setting *s)
+{
+  const void *field = (const char *)c + s->offset;
+
+  if (s->type == SETTING_FIELDS)
+    return ((const struct config_fields *)field)->n > 0;
+  if (s->type == SETTING_EITHER)
+    return *(const bool *)field;
+  return **(char *const *)field;
+}
+
 /* Does the file map anything? Looks for the settings that have no effect alone. */
 static err_t verify_has_effect(const struct config *c, size_t index)
 {
-  const struct setting *s = &settings[index];
-  const struct config_fields *fields = (const void *)((const char *)c + s->offset);
-  bool is_given =
-      s->type == SETTING_FIELDS ? fields->n > 0 : c->given[index] && strcmp(c->given[index], s->default_text) != 0;
-
-  if (is_given && !c->catalogue.is_json)
-    FAIL(ERR_CONFIG, "%s:%d: %s has an effect with catalogue.format: json only", c->path, c->lines[index], s->path);
+  if (is_set(c, &settings[index]) && !c->catalogue.is_json)
+    FAIL(ERR_CONFIG, "%s:%d: %s has an effect with catalogue.format: json only", c->path, c->lines[index],
+         settings[index].path);
   return ERR_OK;
 }
 

@@ -224,7 +224,7 @@ static err_t read_fields(struct reader *rd, const struct setting *s, const struc
 static err_t set_text_of(struct reader *rd, const struct setting *s, const struct place *place, const yaml_node_t *node)
 {
   void *base = setting_is_in_space(s) ? (void *)rd->space : (void *)rd->config;
-  err_code_t result = setting_set(s, rd->config, base, rd->directory, yaml_tree_text(node));
+  err_code_t result = setting_set(s, base, rd->directory, yaml_tree_text(node));
 
   return result == ERR_OK ? ERR_OK : fail_at(rd, result, node, place->shown);
 }
@@ -273,10 +273,9 @@ static err_t read_collection(struct reader *rd, const struct setting *s, const s
 static err_t read_setting(struct reader *rd, size_t index, const struct place *place, const yaml_node_t *node)
 {
   const struct setting *s = &settings[index];
-  struct config *c = rd->config;
   enum yaml_kind kind = yaml_tree_kind(node);
 
-  c->lines[index] = yaml_tree_line(node);
+  rd->config->lines[index] = yaml_tree_line(node);
   if (setting_is_collection(s))
     return read_collection(rd, s, place, node);
   if (kind == YAML_KIND_NOTHING)
@@ -285,8 +284,6 @@ static err_t read_setting(struct reader *rd, size_t index, const struct place *p
   if (kind != YAML_KIND_TEXT)
     FAIL(ERR_CONFIG, "%s:%d: %s expects one value, not a %s", rd->path, yaml_tree_line(node), place->shown,
          kind == YAML_KIND_MAP ? "map" : "list");
-  if (!setting_is_in_space(s))
-    TRY(mem_copy(yaml_tree_text(node), &c->given[index]));
   return set_text_of(rd, s, place, node);
 }
 
@@ -331,7 +328,7 @@ static err_t set_space_defaults(struct reader *rd)
 {
   for (size_t i = 0; i < n_settings; i++) {
     if (setting_is_in_space(&settings[i]) && settings[i].default_text)
-      TRY(setting_set(&settings[i], rd->config, rd->space, rd->directory, span_of_str(settings[i].default_text)));
+      TRY(setting_set(&settings[i], rd->space, rd->directory, span_of_str(settings[i].default_text)));
   }
   return ERR_OK;
 }
@@ -399,7 +396,7 @@ static err_t set_defaults(struct reader *rd)
     const struct setting *s = &settings[i];
     bool is_set_elsewhere = setting_is_collection(s) || setting_is_in_space(s);
     if (s->default_text && !is_set_elsewhere)
-      TRY(setting_set(s, rd->config, rd->config, rd->directory, span_of_str(s->default_text)));
+      TRY(setting_set(s, rd->config, rd->directory, span_of_str(s->default_text)));
   }
   return ERR_OK;
 }

@@ -4,7 +4,7 @@
 
 #include "daemon/config/config_settings.h"
 
-/* What a setting of a type may be: a text, before the bounds, or what comes after them. */
+/* What a setting of a type without words may be: a text, before the bounds, or what comes after them. */
 struct values {
   const char *text;
   const char *unit;
@@ -14,7 +14,6 @@ struct values {
 static const struct values values_of[] = {
   [SETTING_NUMBER] = { "", "", true },
   [SETTING_BOOL] = { "`true`, `false`", "", false },
-  [SETTING_CHOICE] = { "", "", false }, /* each has its own */
   [SETTING_TEXT] = { "a string of ", " bytes", true },
   [SETTING_TOPIC] = { "a topic", "", false },
   [SETTING_PATH] = { "a path, relative to the configuration file's directory", "", false },
@@ -31,8 +30,14 @@ static const struct values values_of[] = {
 static void write_values(const struct setting *s, FILE *out)
 {
   const struct values *values = &values_of[s->type];
+  char words[SETTING_WORDS_BYTES];
 
-  fputs(s->type == SETTING_CHOICE ? s->choices : values->text, out);
+  if (s->words) {
+    setting_print_words(s, words);
+    fputs(words, out);
+    return;
+  }
+  fputs(values->text, out);
   if (values->has_bounds)
     fprintf(out, "%llu to %llu%s", (unsigned long long)s->min, (unsigned long long)s->max, values->unit);
 }

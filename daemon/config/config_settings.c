@@ -6,124 +6,29 @@
 
 #include "base/edit_distance.h"
 
-static bool choose_discontinuity(struct config *c, const char *word)
-{
-  c->catalogue.stops_on_discontinuity = strcmp(word, "stop") == 0;
-  return c->catalogue.stops_on_discontinuity || strcmp(word, "rebuild") == 0;
-}
-
-static bool choose_damage(struct config *c, const char *word)
-{
-  c->catalogue.stops_on_damage = strcmp(word, "stop") == 0;
-  return c->catalogue.stops_on_damage || strcmp(word, "wait") == 0;
-}
-
-static bool choose_unknown_spaces(struct config *c, const char *word)
-{
-  static const char *const words[] = { "keep", "skip", "refuse" };
-
-  for (int i = 0; i < 3; i++) {
-    if (strcmp(word, words[i]) == 0) {
-      c->catalogue.unknown_spaces = (enum unknown_policy)i;
-      return true;
-    }
-  }
-  return false;
-}
-
-static bool choose_data(struct config *c, const char *word)
-{
-  static const char *const words[] = { "local", "all", "off" };
-
-  for (int i = 0; i < 3; i++) {
-    if (strcmp(word, words[i]) == 0) {
-      c->http.data = (enum config_data)i;
-      return true;
-    }
-  }
-  return false;
-}
-
-static bool choose_trials(struct config *c, const char *word)
-{
-  static const char *const words[] = { "auto", "on", "off" };
-
-  for (int i = 0; i < 3; i++) {
-    if (strcmp(word, words[i]) == 0) {
-      c->http.trials = (enum config_trials)i;
-      return true;
-    }
-  }
-  return false;
-}
-
-static bool choose_format(struct config *c, const char *word)
-{
-  c->catalogue.is_json = strcmp(word, "json") == 0;
-  return c->catalogue.is_json || strcmp(word, "sluice") == 0;
-}
-
-static bool choose_framing(struct config *c, const char *word)
-{
-  c->catalogue.is_framed = strcmp(word, "confluent") == 0;
-  return c->catalogue.is_framed || strcmp(word, "none") == 0;
-}
-
-static bool choose_envelope(struct config *c, const char *word)
-{
-  c->catalogue.mapping.is_debezium = strcmp(word, "debezium") == 0;
-  return c->catalogue.mapping.is_debezium || strcmp(word, "none") == 0;
-}
-
-static bool choose_role(struct config *c, const char *word)
-{
-  c->role = strcmp(word, "merge") == 0 ? CONFIG_ROLE_MERGE : CONFIG_ROLE_SEARCH;
-  return c->role == CONFIG_ROLE_MERGE || strcmp(word, "search") == 0;
-}
-
-static bool choose_start(struct config *c, const char *word)
-{
-  c->query.starts_at_latest = strcmp(word, "latest") == 0;
-  return c->query.starts_at_latest || strcmp(word, "earliest") == 0;
-}
-
-static bool choose_delivery(struct config *c, const char *word)
-{
-  c->merge.is_exactly_once = strcmp(word, "exactly_once") == 0;
-  return c->merge.is_exactly_once || strcmp(word, "at_least_once") == 0;
-}
-
-static bool choose_isa(struct config *c, const char *word)
-{
-  c->is_isa_auto = strcmp(word, "auto") == 0;
-  return c->is_isa_auto || isa_find(word, &c->isa);
-}
-
-static bool choose_backend(struct config *c, const char *word)
-{
-  return engine_backend_find(word, &c->backend);
-}
-
-static bool choose_log_level(struct config *c, const char *word)
-{
-  return log_level_find(word, &c->log_level);
-}
-
 #define AT(field)       offsetof(struct config, field)
 #define AT_SPACE(field) offsetof(struct config_space, field)
+#define WORDS(...)              \
+  (const struct setting_word[]) \
+  {                             \
+    __VA_ARGS__,                \
+    {                           \
+      NULL, 0                   \
+    }                           \
+  }
 
 /* A new setting needs:
  * 1. a field in struct config, or in struct config_space if every space has its own value (config.h);
  * 2. a row in this table. The row is all that reading, checking, comparing, freeing and documenting it needs. Without a
- *    default the setting is required. A choice also needs a function above that stores the chosen word;
+ *    default the setting is required;
  * 3. a line with the default in systemd/sluice.example.yaml;
  * 4. the new output of `sluicectl settings` between the markers in docs/configuration.md.
  * test_config fails until 3 and 4 are done.
  */
 /* clang-format off */
 const struct setting settings[] = {
-  { .path = "role", .type = SETTING_CHOICE, .default_text = "search",
-    .choices = "`search`, `merge`", .choose = choose_role,
+  { .path = "role", .type = SETTING_CHOICE, .offset = AT(role), .default_text = "search",
+    .words = WORDS({ "search", CONFIG_ROLE_SEARCH }, { "merge", CONFIG_ROLE_MERGE }),
     .meaning = "`search`: keep a catalogue, or a shard of it, and answer queries. `merge`: join the parts of answers "
                "that shards send. It needs neither store nor spaces (sharding.md)." },
   { .path = "kafka", .type = SETTING_PROPERTIES, .offset = AT(kafka), .default_text = "",
@@ -156,28 +61,29 @@ const struct setting settings[] = {
     .offset = AT(catalogue.delete_expired_after_s), .min = 0, .max = 3153600000, .default_text = "0",
     .meaning = "After this time an expired item is deleted from the store and from memory. The topic keeps its "
                "records. 0: never." },
-  { .path = "catalogue.on_discontinuity", .type = SETTING_CHOICE, .default_text = "rebuild",
-    .choices = "`rebuild`, `stop`", .choose = choose_discontinuity,
+  { .path = "catalogue.on_discontinuity", .type = SETTING_EITHER, .offset = AT(catalogue.stops_on_discontinuity),
+    .default_text = "rebuild", .words = WORDS({ "rebuild", false }, { "stop", true }),
     .meaning = "What to do when the topic does not continue what the store has seen. `rebuild`: read the topic again "
                "from its beginning. `stop`: end the daemon, so that a person can look." },
   { .path = "catalogue.rebuild_min_percent", .type = SETTING_NUMBER, .offset = AT(catalogue.rebuild_min_percent),
     .min = 0, .max = 100, .default_text = "50",
     .meaning = "A rebuild that would leave fewer than this percentage of the items waits for `sluicectl rebuild "
                "accept`. Until then the old catalogue is served." },
-  { .path = "catalogue.on_damage", .type = SETTING_CHOICE, .default_text = "wait",
-    .choices = "`wait`, `stop`", .choose = choose_damage,
+  { .path = "catalogue.on_damage", .type = SETTING_EITHER, .offset = AT(catalogue.stops_on_damage),
+    .default_text = "wait", .words = WORDS({ "wait", false }, { "stop", true }),
     .meaning = "What to do when a partition cannot be read at one place because the broker's disk is damaged. `wait`: "
                "retry less and less often while the other partitions go on. `stop`: end the daemon." },
-  { .path = "catalogue.unknown_spaces", .type = SETTING_CHOICE, .default_text = "keep",
-    .choices = "`keep`, `skip`, `refuse`", .choose = choose_unknown_spaces,
+  { .path = "catalogue.unknown_spaces", .type = SETTING_CHOICE, .offset = AT(catalogue.unknown_spaces),
+    .default_text = "keep",
+    .words = WORDS({ "keep", UNKNOWN_KEEP }, { "skip", UNKNOWN_SKIP }, { "refuse", UNKNOWN_REFUSE }),
     .meaning = "What to do with a part of a space that is not configured. `keep`: store it, and serve it once the "
                "space is configured. `skip`: drop it. `refuse`: send the record to the dead letters." },
-  { .path = "catalogue.format", .type = SETTING_CHOICE, .default_text = "sluice",
-    .choices = "`sluice`, `json`", .choose = choose_format,
+  { .path = "catalogue.format", .type = SETTING_EITHER, .offset = AT(catalogue.is_json), .default_text = "sluice",
+    .words = WORDS({ "sluice", false }, { "json", true }),
     .meaning = "What the topic's values are. `sluice`: the messages of protocol.md. `json`: objects of any form; "
                "`catalogue.mapping` says where an item's parts are in them (formats.md)." },
-  { .path = "catalogue.framing", .type = SETTING_CHOICE, .default_text = "none",
-    .choices = "`none`, `confluent`", .choose = choose_framing,
+  { .path = "catalogue.framing", .type = SETTING_EITHER, .offset = AT(catalogue.is_framed), .default_text = "none",
+    .words = WORDS({ "none", false }, { "confluent", true }),
     .meaning = "`confluent`: a zero byte and a schema's id are in front of each value. No registry is asked." },
   { .path = "catalogue.mapping.key", .type = SETTING_FIELD, .offset = AT(catalogue.mapping.key), .default_text = "",
     .meaning = "Path of the item's key in the value. Empty: the record's key." },
@@ -190,8 +96,8 @@ const struct setting settings[] = {
   { .path = "catalogue.mapping.deleted", .type = SETTING_FIELD, .offset = AT(catalogue.mapping.deleted),
     .default_text = "",
     .meaning = "Path of a flag: `true`, or a time that is set, deletes the item. Empty: there is none." },
-  { .path = "catalogue.mapping.envelope", .type = SETTING_CHOICE, .default_text = "none",
-    .choices = "`none`, `debezium`", .choose = choose_envelope,
+  { .path = "catalogue.mapping.envelope", .type = SETTING_EITHER, .offset = AT(catalogue.mapping.is_debezium),
+    .default_text = "none", .words = WORDS({ "none", false }, { "debezium", true }),
     .meaning = "`debezium`: rows are in Debezium's envelope, with `op`, `before` and `after`. Paths start in the "
                "row." },
   { .path = "catalogue.partitions_refresh_ms", .type = SETTING_NUMBER, .offset = AT(catalogue.partitions_refresh_ms),
@@ -227,8 +133,8 @@ const struct setting settings[] = {
     .default_text = "sluice",
     .meaning = "Consumer group on the query topic. Daemons in one group share its partitions. Shards add "
                "`.shard-INDEX-of-N` to it, and the role merge adds `.merge`." },
-  { .path = "query.start", .type = SETTING_CHOICE, .default_text = "earliest",
-    .choices = "`earliest`, `latest`", .choose = choose_start,
+  { .path = "query.start", .type = SETTING_EITHER, .offset = AT(query.starts_at_latest), .default_text = "earliest",
+    .words = WORDS({ "earliest", false }, { "latest", true }),
     .meaning = "Where a group without positions begins. `earliest`: at the oldest query, so that none is skipped. "
                "`latest`: at the next one, for new shards beside those that answer (sharding.md). Before a daemon "
                "is ready, that position is committed, so a restart skips nothing." },
@@ -282,8 +188,8 @@ const struct setting settings[] = {
     .default_text = "",
     .meaning = "Name of this daemon in the role merge, which Kafka fences by: no two that run have the same one, and a "
                "restart keeps it. Empty: the host's name and `http.listen`." },
-  { .path = "merge.delivery", .type = SETTING_CHOICE, .default_text = "exactly_once",
-    .choices = "`exactly_once`, `at_least_once`", .choose = choose_delivery,
+  { .path = "merge.delivery", .type = SETTING_EITHER, .offset = AT(merge.is_exactly_once),
+    .default_text = "exactly_once", .words = WORDS({ "exactly_once", true }, { "at_least_once", false }),
     .meaning = "`exactly_once`: answers are sent in Kafka transactions; clients must read with "
                "`isolation.level=read_committed`. `at_least_once`: without; a merge that dies may answer its last "
                "queries twice." },
@@ -351,14 +257,15 @@ const struct setting settings[] = {
                "since 1970. A new attribute is absent from every item until items are written with it. A removed one "
                "is dropped from the store. To change a type, give the attribute a new name." },
 
-  { .path = "engine.backend", .type = SETTING_CHOICE, .default_text = "auto",
-    .choices = "`auto`, `cpu`, `cuda`", .choose = choose_backend,
+  { .path = "engine.backend", .type = SETTING_CHOICE, .offset = AT(backend), .default_text = "auto",
+    .words = WORDS({ "auto", ENGINE_AUTO }, { "cpu", ENGINE_CPU }, { "cuda", ENGINE_CUDA }),
     .meaning = "Where the catalogue is kept and searched. `cpu`: in host memory. `cuda`: in GPU memory only; the "
                "daemon stops if the GPU fails. `auto`: on a GPU if there is one, with a copy in host memory that takes "
                "over if the GPU fails; else in host memory." },
 
-  { .path = "kernels.isa", .type = SETTING_CHOICE, .default_text = "auto",
-    .choices = "`auto`, `ref`, `avx2`, `avx512`, `avx512vnni`, `avx512vbmi`, `amx`", .choose = choose_isa,
+  { .path = "kernels.isa", .type = SETTING_CHOICE, .offset = AT(isa), .default_text = "auto",
+    .words = WORDS({ "auto", N_ISAS }, { "ref", ISA_REF }, { "avx2", ISA_AVX2 }, { "avx512", ISA_AVX512 },
+                   { "avx512vnni", ISA_AVX512_VNNI }, { "avx512vbmi", ISA_AVX512_VBMI }, { "amx", ISA_AMX }),
     .meaning = "Instruction set for the arithmetic. All give the same results; `auto` picks the best available." },
 
   { .path = "canary.interval_ms", .type = SETTING_NUMBER, .offset = AT(canary.interval_ms), .min = 0, .max = 60000,
@@ -377,13 +284,13 @@ const struct setting settings[] = {
                "protects against DNS rebinding. On another address, every name is answered until this list has an "
                "entry." },
 
-  { .path = "http.data", .type = SETTING_CHOICE, .default_text = "local",
-    .choices = "`local`, `all`, `off`", .choose = choose_data,
+  { .path = "http.data", .type = SETTING_CHOICE, .offset = AT(http.data), .default_text = "local",
+    .words = WORDS({ "local", CONFIG_DATA_LOCAL }, { "all", CONFIG_DATA_ALL }, { "off", CONFIG_DATA_OFF }),
     .meaning = "Who may read the pages with data, `/items/KEY` and `/seen/USER`, and the lines of the log in `/` and "
                "`/status`. `local`: clients on this machine, which a proxy on it is too. `all`: whoever reaches "
                "`http.listen`. `off`: nobody." },
-  { .path = "http.try_queries", .type = SETTING_CHOICE, .default_text = "auto",
-    .choices = "`auto`, `on`, `off`", .choose = choose_trials,
+  { .path = "http.try_queries", .type = SETTING_CHOICE, .offset = AT(http.trials), .default_text = "auto",
+    .words = WORDS({ "auto", CONFIG_TRIALS_AUTO }, { "on", CONFIG_TRIALS_ON }, { "off", CONFIG_TRIALS_OFF }),
     .meaning = "A box on the status page to try a query by an item's key, for those who may see data (`http.data`). "
                "`auto`: if `http.listen` is a loopback address; elsewhere people reach it who may not write queries. "
                "A shard has none." },
@@ -396,8 +303,9 @@ const struct setting settings[] = {
     .min = 1, .max = 1000, .default_text = "4",
     .meaning = "Partitions of each topic of the embedded broker. Each has room for about 5 MiB." },
 
-  { .path = "log.level", .type = SETTING_CHOICE, .default_text = "info",
-    .choices = "`error`, `warn`, `info`, `debug`", .choose = choose_log_level,
+  { .path = "log.level", .type = SETTING_CHOICE, .offset = AT(log_level), .default_text = "info",
+    .words = WORDS({ "error", LOG_LEVEL_ERROR }, { "warn", LOG_LEVEL_WARN }, { "info", LOG_LEVEL_INFO },
+                   { "debug", LOG_LEVEL_DEBUG }),
     .meaning = "Least important level that is logged. The log goes to standard error, or to the journal if that is "
                "where it leads." },
 };

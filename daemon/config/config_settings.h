@@ -10,7 +10,8 @@
 enum setting_type {
   SETTING_NUMBER,     /* uint64_t */
   SETTING_BOOL,       /* bool */
-  SETTING_CHOICE,     /* one of a few words, stored by the row's own function */
+  SETTING_CHOICE,     /* an enum: one of the row's words */
+  SETTING_EITHER,     /* bool: one of the row's two words */
   SETTING_TEXT,       /* char * */
   SETTING_TOPIC,      /* char *, a valid name of a Kafka topic */
   SETTING_PATH,       /* char *; a relative path starts at the configuration file's directory */
@@ -23,19 +24,24 @@ enum setting_type {
   SETTING_FIELDS,     /* struct config_fields */
 };
 
+/* A word that a setting may be, and the value that stands for it. */
+struct setting_word {
+  const char *word; /* NULL: after the last one */
+  unsigned value;   /* of the row's enum; false or true */
+};
+
 struct setting {
   const char *path; /* "catalogue.max_items"; in "spaces.NAME.dim" NAME stands for any space */
   enum setting_type type;
   size_t offset; /* of the field in struct config; below spaces.NAME, in struct config_space */
   uint64_t min;  /* smallest number; of a string or a list's element, fewest bytes */
   uint64_t max;
-  const char *default_text; /* as in the file; NULL: the setting is required; "": an empty map or list */
-  const char *choices;      /* SETTING_CHOICE: the words, as documented */
-  bool (*choose)(struct config *c, const char *word); /* false: unknown word */
+  const char *default_text;         /* as in the file; NULL: the setting is required; "": an empty map or list */
+  const struct setting_word *words; /* SETTING_CHOICE, SETTING_EITHER; else NULL */
   const char *meaning;
 };
 
-enum { SPACES_MAX = 1000, LIST_MAX = 1000, FIELDS_MAX = 256, SETTING_PATH_BYTES = 128 };
+enum { SPACES_MAX = 1000, LIST_MAX = 1000, FIELDS_MAX = 256, SETTING_PATH_BYTES = 128, SETTING_WORDS_BYTES = 128 };
 
 extern const struct setting settings[];
 extern const size_t n_settings;
@@ -66,7 +72,10 @@ bool setting_is_in_space(const struct setting *s);
  *
  * Returns ERR_CONFIG with what is expected: "expects true or false, not "yes"".
  */
-err_t setting_set(const struct setting *s, struct config *c, void *base, const char *directory, struct span text);
+err_t setting_set(const struct setting *s, void *base, const char *directory, struct span text);
+
+/* Print the words that a setting may be, as documented: "`wait`, `stop`". */
+void setting_print_words(const struct setting *s, char out[SETTING_WORDS_BYTES]);
 
 /* Free the memory of a setting's value. All zeros, as before the value was set, is fine.
  *

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parse the text of a setting, check it and store it as the type that the table says. */
 #include <arpa/inet.h>
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,16 +69,37 @@ static err_t set_bool(bool *out, struct span text)
   return ERR_OK;
 }
 
-static err_t set_choice(const struct setting *s, struct config *c, struct span text)
+void setting_print_words(const struct setting *s, char out[SETTING_WORDS_BYTES])
 {
-  char word[32] = { 0 };
+  size_t n = 0;
 
-  if (text.n < sizeof word && !has_control_bytes(text)) {
-    memcpy(word, text.p, text.n);
-    if (s->choose(c, word))
-      return ERR_OK;
+  for (const struct setting_word *w = s->words; w->word; w++) {
+    n += (size_t)snprintf(out + n, SETTING_WORDS_BYTES - n, "%s`%s`", n ? ", " : "", w->word);
+    assert(n < SETTING_WORDS_BYTES);
   }
-  FAIL(ERR_CONFIG, "expects one of %s, not %s", s->choices, log_quote(text));
+}
+
+static err_t set_choice(const struct setting *s, unsigned *out, struct span text)
+{
+  char words[SETTING_WORDS_BYTES];
+
+  for (const struct setting_word *w = s->words; w->word; w++) {
+    if (span_equal(text, span_of_str(w->word))) {
+      *out = w->value;
+      return ERR_OK;
+    }
+  }
+  setting_print_words(s, words);
+  FAIL(ERR_CONFIG, "expects one of %s, not %s", words, log_quote(text));
+}
+
+static err_t set_either(const struct setting *s, bool *out, struct span text)
+{
+  unsigned value;
+
+  TRY(set_choice(s, &value, text));
+  *out = value;
+  return ERR_OK;
 }
 
 static err_t verify_text(const struct setting *s, struct span text)
@@ -211,7 +233,7 @@ static err_t add_to_list(struct config_list *list, struct span text)
   return ERR_OK;
 }
 
-err_t setting_set(const struct setting *s, struct config *c, void *base, const char *directory, struct span text)
+err_t setting_set(const struct setting *s, void *base, const char *directory, struct span text)
 {
   void *field = (char *)base + s->offset;
 
@@ -221,7 +243,9 @@ err_t setting_set(const struct setting *s, struct config *c, void *base, const c
   case SETTING_BOOL:
     return set_bool(field, text);
   case SETTING_CHOICE:
-    return set_choice(s, c, text);
+    return set_choice(s, field, text);
+  case SETTING_EITHER:
+    return set_either(s, field, text);
   case SETTING_TEXT:
     TRY(verify_text(s, text));
     return set_text(field, "", text);
@@ -308,6 +332,7 @@ void setting_free(const struct setting *s, void *base)
   case SETTING_NUMBER:
   case SETTING_BOOL:
   case SETTING_CHOICE:
+  case SETTING_EITHER:
     break;
   }
 }

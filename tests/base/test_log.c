@@ -111,21 +111,6 @@ static void the_level_is_a_threshold(void **state)
   }
 }
 
-static void levels_are_found_by_name_alone(void **state)
-{
-  static const char *const names[] = { "error", "warn", "info", "debug" };
-  static const char *const wrong[] = { "", "Error", "warning", "info ", "inf", "trace" };
-  enum log_level level;
-
-  (void)state;
-  for (size_t i = 0; i < 4; i++) {
-    assert_true(log_level_find(names[i], &level));
-    assert_int_equal(level, i);
-  }
-  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-    assert_false(log_level_find(wrong[i], &level));
-}
-
 static void say_long(void *context)
 {
   size_t n = *(const size_t *)context;
@@ -333,7 +318,6 @@ int main(void)
     cmocka_unit_test(a_line_has_time_level_event_and_pairs),
     cmocka_unit_test(under_the_journal_a_line_begins_with_its_priority),
     cmocka_unit_test(the_level_is_a_threshold),
-    cmocka_unit_test(levels_are_found_by_name_alone),
     cmocka_unit_test(a_line_too_long_is_cut_and_stays_one_line),
     cmocka_unit_test(lines_of_threads_never_mix),
     cmocka_unit_test(a_quoted_text_says_its_bytes_or_the_first_of_them),

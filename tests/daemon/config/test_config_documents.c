@@ -29,7 +29,7 @@ static void the_example_file_shows_every_default(void **state)
     else if (s->type == SETTING_TEXT || s->type == SETTING_TOPIC || s->type == SETTING_ADDRESS)
       assert_string_equal(*(char **)field_of(example, s), *(char **)field_of(least, s));
   }
-  assert_true(example->is_isa_auto);
+  assert_int_equal(example->isa, N_ISAS); /* auto */
   assert_false(example->embedded_broker.is_enabled);
   assert_false(example->catalogue.stops_on_discontinuity);
   assert_int_equal(example->log_level, LOG_LEVEL_INFO);

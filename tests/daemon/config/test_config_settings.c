@@ -60,7 +60,7 @@ static void an_absent_setting_has_its_default(void **state)
   assert_int_equal(c->spaces[0].weight, 1);
   assert_int_equal(c->query.kafka.n, 0);
   assert_int_equal(c->query.answer_kafka.n, 0);
-  assert_true(c->is_isa_auto);
+  assert_int_equal(c->isa, N_ISAS);
   assert_string_equal(c->http.listen, "127.0.0.1:8321");
   assert_false(c->embedded_broker.is_enabled);
   assert_int_equal(c->embedded_broker.partitions, 4);
@@ -199,18 +199,19 @@ static void choices_are_words_of_their_list(void **state)
   (void)state;
   const struct {
     const char *text;
-    bool is_auto;
     enum isa isa;
-  } isas[] = { { "auto", true, ISA_REF }, { "ref", false, ISA_REF }, { "avx2", false, ISA_AVX2 },
-               { "avx512", false, ISA_AVX512 } };
+  } isas[] = {
+    { "auto", N_ISAS },       { "ref", ISA_REF },
+    { "avx2", ISA_AVX2 },     { "avx512", ISA_AVX512 },
+    { "amx", ISA_AMX },       { "avx512vnni", ISA_AVX512_VNNI },
+    { "avx512vbmi", ISA_AVX512_VBMI },
+  };
   char text[TEXT_BYTES];
 
-  for (size_t i = 0; i < 4; i++) {
+  for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++) {
     file_with(&settings[settings_find("kernels.isa")], isas[i].text, text);
     struct config *c = open_text(text);
-    assert_int_equal(c->is_isa_auto, isas[i].is_auto);
-    if (!isas[i].is_auto)
-      assert_int_equal(c->isa, isas[i].isa);
+    assert_int_equal(c->isa, isas[i].isa);
     config_close(&c);
   }
   const char *backends[] = { "cpu", "cuda", "auto" };
