@@ -15,10 +15,10 @@ enum partial_kind {
   PARTIAL_HEARTBEAT = 2,
 };
 
-/* A record of the topic. Of PARTIAL_ANSWERED only the kind has a meaning, of PARTIAL_HEARTBEAT also shard and of. */
+/* A record of the topic. PARTIAL_ANSWERED has only the kind, PARTIAL_HEARTBEAT also shard and n_shards. */
 struct partial {
   enum partial_kind kind;
-  uint32_t shard, of;
+  uint32_t shard, n_shards;
   struct span model; /* answer.model; empty with an error */
   bool has_key;
   struct span key; /* of the query's record */

@@ -86,8 +86,8 @@ static err_t open_delivery(const struct config *config, struct service *s)
     .layers = &layers,
     .query_topic = config->query.topic,
     .answer_topic = is_shard ? config->query.partials_topic : config->query.answer_topic,
-    .shard = (uint32_t)config->catalogue.shard.index,
-    .n_shards = (uint32_t)config->catalogue.shard.of,
+    .shard = (uint32_t)config->catalogue.shard,
+    .n_shards = (uint32_t)config->catalogue.n_shards,
     .dead_letter_topic = config->catalogue.dead_letter_topic,
     .has_reply_topics = config->query.reply_topics.n > 0 && !is_shard,
     .reply_timeout_ms = config->query.reply_timeout_ms,
@@ -155,7 +155,7 @@ static err_t open_canary(const struct config *config, struct service *s)
  * attributes that are dropped by mistake would be lost. */
 static err_t configure_store(const struct config *config, struct service *s)
 {
-  err_code_t err = store_set_shard(s->store, config->catalogue.shard.index, config->catalogue.shard.of);
+  err_code_t err = store_set_shard(s->store, config->catalogue.shard, config->catalogue.n_shards);
   if (err == ERR_CONFIG)
     return config_blame(config, "catalogue.shard.of", err);
   TRY(err);

@@ -84,12 +84,12 @@ err_t store_set_attributes(struct store *s, const struct attributes *attributes)
 /* Say which shard of the catalogue the store keeps. Call it once, before anything is read or applied. The store
  * remembers it. Writes nothing if it is that of the last call.
  *
- * of  number of shards; 0: the store keeps the whole catalogue
+ * n_shards  0: the store keeps the whole catalogue
  *
  * Returns ERR_CONFIG if the store has another shard, with both and the remedies; ERR_STORE_CORRUPT; ERR_STORE_FULL;
  * ERR_STORE; ERR_MEMORY.
  */
-err_t store_set_shard(struct store *s, uint64_t index, uint64_t of);
+err_t store_set_shard(struct store *s, uint64_t index, uint64_t n_shards);
 
 /* The effects of a batch. The store owns the arrays; they are valid until its next store_apply(). The changes may point
  * into memory that the caller passed to store_apply(). */

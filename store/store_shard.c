@@ -65,12 +65,12 @@ static err_t set_shard(struct shard_setting *setting)
   return store_write(s, put_shard, setting, &s->meta);
 }
 
-err_t store_set_shard(struct store *s, uint64_t index, uint64_t of)
+err_t store_set_shard(struct store *s, uint64_t index, uint64_t n_shards)
 {
   char text[SHARD_TEXT_BYTES];
-  struct shard_setting setting = { .store = s, .wanted = of ? text : NULL };
+  struct shard_setting setting = { .store = s, .wanted = n_shards ? text : NULL };
 
-  snprintf(text, sizeof text, "shard %" PRIu64 " of %" PRIu64, index, of);
+  snprintf(text, sizeof text, "shard %" PRIu64 " of %" PRIu64, index, n_shards);
   err_code_t err = set_shard(&setting);
   mem_free(&setting.stored);
   return err;

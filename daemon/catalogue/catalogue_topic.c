@@ -33,7 +33,7 @@ static err_t add_partitions(struct catalogue *c, int n)
 /* A shard beyond the partitions would have no items, and its layout would be a mistake. */
 static err_t verify_shards(const struct catalogue *c, int n_partitions)
 {
-  uint64_t n_shards = c->with.config->catalogue.shard.of;
+  uint64_t n_shards = c->with.config->catalogue.n_shards;
 
   if ((uint64_t)n_partitions >= n_shards)
     return ERR_OK;

@@ -58,10 +58,8 @@ struct config {
   struct kafka_properties kafka; /* for all clients */
   struct {
     char *topic;
-    struct {
-      uint64_t index;
-      uint64_t of; /* 0: the daemon keeps the whole catalogue */
-    } shard;
+    uint64_t shard;    /* shard.index */
+    uint64_t n_shards; /* shard.of; 0: the daemon keeps the whole catalogue */
     char *dead_letter_topic;
     uint64_t max_items;
     uint64_t publish_interval_ms;

@@ -104,15 +104,15 @@ static err_t verify_models(const struct config *c)
 
 static err_t verify_shard(const struct config *c)
 {
-  if (c->catalogue.shard.of == 0 && c->catalogue.shard.index > 0)
+  if (c->catalogue.n_shards == 0 && c->catalogue.shard > 0)
     FAIL(ERR_CONFIG,
          "%s:%d: catalogue.shard.index is set, but catalogue.shard.of is not: say how many shards there are", c->path,
          line_of(c, "catalogue.shard.index"));
-  if (c->catalogue.shard.of > 0 && c->catalogue.shard.index >= c->catalogue.shard.of)
+  if (c->catalogue.n_shards > 0 && c->catalogue.shard >= c->catalogue.n_shards)
     FAIL(ERR_CONFIG, "%s:%d: catalogue.shard.index is %llu, but of %llu shards the last is %llu", c->path,
-         line_of(c, "catalogue.shard.index"), (unsigned long long)c->catalogue.shard.index,
-         (unsigned long long)c->catalogue.shard.of, (unsigned long long)c->catalogue.shard.of - 1);
-  if (c->catalogue.shard.of > 0 && c->canary.interval_ms > 0)
+         line_of(c, "catalogue.shard.index"), (unsigned long long)c->catalogue.shard,
+         (unsigned long long)c->catalogue.n_shards, (unsigned long long)c->catalogue.n_shards - 1);
+  if (c->catalogue.n_shards > 0 && c->canary.interval_ms > 0)
     FAIL(ERR_CONFIG, "%s:%d: canary.interval_ms: a shard may not read the partition of the canary: set it to 0",
          c->path, line_of(c, "canary.interval_ms"));
   return ERR_OK;
@@ -122,7 +122,7 @@ static err_t verify_role(const struct config *c)
 {
   if (c->role != CONFIG_ROLE_MERGE)
     return ERR_OK;
-  if (c->catalogue.shard.of > 0)
+  if (c->catalogue.n_shards > 0)
     FAIL(ERR_CONFIG, "%s:%d: catalogue.shard is for daemons that search: the role merge has no catalogue", c->path,
          line_of(c, "catalogue.shard.of"));
   if (c->embedded_broker.is_enabled)

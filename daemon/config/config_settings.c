@@ -116,11 +116,11 @@ const struct setting settings[] = {
     .meaning = "A daemon that starts reads the topic up to where it ended at the start, and then joins the query "
                "group. If this is not 0, it also waits until its lag, the records of all its partitions that are not "
                "applied, is at most this. Later it does not leave the group because of its lag. 0: no limit." },
-  { .path = "catalogue.shard.index", .type = SETTING_NUMBER, .offset = AT(catalogue.shard.index),
+  { .path = "catalogue.shard.index", .type = SETTING_NUMBER, .offset = AT(catalogue.shard),
     .min = 0, .max = 1023, .default_text = "0",
     .meaning = "Which shard this daemon is: it keeps the items of the catalogue partitions whose number, modulo "
                "`catalogue.shard.of`, is this." },
-  { .path = "catalogue.shard.of", .type = SETTING_NUMBER, .offset = AT(catalogue.shard.of),
+  { .path = "catalogue.shard.of", .type = SETTING_NUMBER, .offset = AT(catalogue.n_shards),
     .min = 0, .max = 1024, .default_text = "0",
     .meaning = "Number of shards. The topic needs at least as many partitions. 0: there are none, and the daemon keeps "
                "the whole catalogue (sharding.md)." },

@@ -19,8 +19,8 @@ void config_shard_keep(const struct config *c, struct position *positions, size_
 void config_shard_group(const struct config *c, char out[CONFIG_GROUP_BYTES])
 {
   if (config_is_shard(c))
-    snprintf(out, CONFIG_GROUP_BYTES, "%s.shard-%" PRIu64 "-of-%" PRIu64, c->query.group, c->catalogue.shard.index,
-             c->catalogue.shard.of);
+    snprintf(out, CONFIG_GROUP_BYTES, "%s.shard-%" PRIu64 "-of-%" PRIu64, c->query.group, c->catalogue.shard,
+             c->catalogue.n_shards);
   else
     snprintf(out, CONFIG_GROUP_BYTES, "%s", c->query.group);
 }

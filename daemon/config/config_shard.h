@@ -12,13 +12,13 @@ enum { CONFIG_GROUP_BYTES = 320 };
 /* Is the daemon a shard? */
 static inline bool config_is_shard(const struct config *c)
 {
-  return c->catalogue.shard.of > 0;
+  return c->catalogue.n_shards > 0;
 }
 
 /* Does the daemon keep the items of this catalogue partition? */
 static inline bool config_shard_has(const struct config *c, int32_t partition)
 {
-  return !config_is_shard(c) || (uint64_t)partition % c->catalogue.shard.of == c->catalogue.shard.index;
+  return !config_is_shard(c) || (uint64_t)partition % c->catalogue.n_shards == c->catalogue.shard;
 }
 
 /* Keep the positions of partitions that the daemon reads, in order: the others are for other shards. */

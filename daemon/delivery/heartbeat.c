@@ -10,11 +10,11 @@
 
 enum { KEY_BYTES = 80 };
 
-err_t heartbeat_init(const char *topic, uint32_t shard, uint32_t of, struct heartbeat *out)
+err_t heartbeat_init(const char *topic, uint32_t shard, uint32_t n_shards, struct heartbeat *out)
 {
-  struct partial partial = { .kind = PARTIAL_HEARTBEAT, .shard = shard, .of = of };
+  struct partial partial = { .kind = PARTIAL_HEARTBEAT, .shard = shard, .n_shards = n_shards };
 
-  *out = (struct heartbeat){ .topic = topic, .shard = shard, .of = of };
+  *out = (struct heartbeat){ .topic = topic, .shard = shard, .n_shards = n_shards };
   return wire_encode_partial(&partial, &out->region, &out->value);
 }
 
@@ -30,7 +30,7 @@ void heartbeat_step(struct heartbeat *h, struct outlet *outlet)
 
   if (h->is_on_its_way || now_ns < h->due_ns)
     return;
-  int n = snprintf(key, sizeof key, "heartbeat/%" PRIu32 "/%" PRIu32 "/%" PRIu64, h->shard, h->of, h->n_sent++);
+  int n = snprintf(key, sizeof key, "heartbeat/%" PRIu32 "/%" PRIu32 "/%" PRIu64, h->shard, h->n_shards, h->n_sent++);
   struct sender_message message = {
     .topic = h->topic,
     .has_key = true,

@@ -14,7 +14,7 @@ struct heartbeat {
   struct outlet_item item;
   bool is_on_its_way;
   const char *topic;
-  uint32_t shard, of;
+  uint32_t shard, n_shards;
   uint64_t n_sent;
   int64_t due_ns;
   struct region region;
@@ -22,7 +22,7 @@ struct heartbeat {
 };
 
 /* topic  outlives the heartbeat */
-err_t heartbeat_init(const char *topic, uint32_t shard, uint32_t of, struct heartbeat *out);
+err_t heartbeat_init(const char *topic, uint32_t shard, uint32_t n_shards, struct heartbeat *out);
 void heartbeat_fini(struct heartbeat *h);
 
 /* Send a heartbeat if one is due, and the last one has ended. */

@@ -162,8 +162,8 @@ static json_t *shard_json(const struct config *config)
   if (!config_is_shard(config))
     return json_null();
   json_t *shard = json_object();
-  json_put_count(shard, "index", config->catalogue.shard.index);
-  json_put_count(shard, "of", config->catalogue.shard.of);
+  json_put_count(shard, "index", config->catalogue.shard);
+  json_put_count(shard, "of", config->catalogue.n_shards);
   return shard;
 }
 

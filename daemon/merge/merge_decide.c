@@ -19,8 +19,8 @@ static int compare_parts(const void *a, const void *b)
 {
   const struct partial *x = &((const struct merge_part *)a)->head, *y = &((const struct merge_part *)b)->head;
 
-  if (x->of != y->of)
-    return x->of < y->of ? -1 : 1;
+  if (x->n_shards != y->n_shards)
+    return x->n_shards < y->n_shards ? -1 : 1;
   return (x->shard > y->shard) - (x->shard < y->shard);
 }
 
@@ -31,9 +31,9 @@ static struct layout choose_layout(struct merge_part *parts, size_t n)
 
   qsort(parts, n, sizeof *parts, compare_parts);
   for (size_t i = 0, j; i < n; i = j) {
-    for (j = i; j < n && parts[j].head.of == parts[i].head.of; j++)
+    for (j = i; j < n && parts[j].head.n_shards == parts[i].head.n_shards; j++)
       ;
-    if (!best.n || (j - i) * best.parts->head.of > best.n * parts[i].head.of)
+    if (!best.n || (j - i) * best.parts->head.n_shards > best.n * parts[i].head.n_shards)
       best = (struct layout){ &parts[i], j - i };
   }
   return best;
@@ -69,7 +69,7 @@ __attribute__((format(printf, 5, 6))) static err_t make_error(const struct layou
     .error_message = message,
     .is_merged = true,
     .n_parts = (uint32_t)layout->n,
-    .n_shards = first->head.of,
+    .n_shards = first->head.n_shards,
   };
   return ERR_OK;
 }
@@ -77,10 +77,10 @@ __attribute__((format(printf, 5, 6))) static err_t make_error(const struct layou
 /* List the missing shards: "1, 2 and 5". */
 static void list_missing(const struct layout *layout, char *text, size_t size)
 {
-  uint32_t of = layout->parts[0].head.of;
-  size_t at = 0, n = 0, n_missing = of - layout->n, n_named = 0;
+  uint32_t n_shards = layout->parts[0].head.n_shards;
+  size_t at = 0, n = 0, n_missing = n_shards - layout->n, n_named = 0;
 
-  for (uint32_t shard = 0; shard < of && n_named < NAMED_SHARDS_MAX; shard++) {
+  for (uint32_t shard = 0; shard < n_shards && n_named < NAMED_SHARDS_MAX; shard++) {
     if (at < layout->n && layout->parts[at].head.shard == shard) {
       at++;
       continue;
@@ -97,12 +97,12 @@ static void list_missing(const struct layout *layout, char *text, size_t size)
 static err_t fail_missing(const struct layout *layout, struct region *r, struct answer *out)
 {
   char missing[(NAMED_SHARDS_MAX + 2) * SHARD_BYTES] = "";
-  uint32_t of = layout->parts[0].head.of;
-  bool is_one = layout->n + 1 == of;
+  uint32_t n_shards = layout->parts[0].head.n_shards;
+  bool is_one = layout->n + 1 == n_shards;
 
   list_missing(layout, missing, sizeof missing);
   return make_error(layout, ANSWER_PARTIAL, r, out, "%s %s %s not answered in time (the shards are 0 to %" PRIu32 ")",
-                    is_one ? "shard" : "shards", missing, is_one ? "has" : "have", of - 1);
+                    is_one ? "shard" : "shards", missing, is_one ? "has" : "have", n_shards - 1);
 }
 
 static err_t fail_models(const struct layout *layout, const struct merge_part *other, struct region *r,
@@ -122,7 +122,7 @@ static err_t pass_error(const struct layout *layout, const struct merge_part *pa
                         struct answer *out)
 {
   return make_error(layout, part->answer.error, r, out, "shard %" PRIu32 " of %" PRIu32 ": %s", part->head.shard,
-                    part->head.of, part->answer.error_message);
+                    part->head.n_shards, part->answer.error_message);
 }
 
 /* ---- Answers ---- */
@@ -180,7 +180,7 @@ err_t merge_decide(struct merge_part *parts, size_t n, struct region *r, struct 
 
   if (is_strict && error)
     return pass_error(&layout, error, r, out);
-  if (is_strict && layout.n < layout.parts[0].head.of)
+  if (is_strict && layout.n < layout.parts[0].head.n_shards)
     return fail_missing(&layout, r, out);
   if (is_strict && other)
     return fail_models(&layout, other, r, out);

@@ -69,7 +69,7 @@ static bool is_exact(const struct receipt *part, float threshold)
 static void join_receipt(const struct merge_part *const *parts, size_t n, struct answer *out)
 {
   float threshold = threshold_of(out, parts[0]->head.k);
-  bool is_whole = n == parts[0]->head.of;
+  bool is_whole = n == parts[0]->head.n_shards;
   struct receipt joined = {
     .is_exact = is_whole,
     .has_bound = !is_whole || count_hits(parts, n) > out->n_hits,
@@ -154,7 +154,7 @@ static struct explanation find_explanation(const struct merge_part *const *parts
     if (at < parts[i]->answer.n_explanations && parts[i]->answer.explanations[at].verdict != VERDICT_NO_ITEM)
       return parts[i]->answer.explanations[at];
   }
-  bool is_whole = n == parts[0]->head.of;
+  bool is_whole = n == parts[0]->head.n_shards;
   return (struct explanation){
     .key = parts[0]->answer.explanations[at].key,
     .verdict = is_whole ? VERDICT_NO_ITEM : VERDICT_UNKNOWN,
@@ -203,7 +203,7 @@ err_t merge_join(const struct merge_part *const *parts, size_t n, struct region 
     .method = first->method,
     .is_merged = true,
     .n_parts = (uint32_t)n,
-    .n_shards = parts[0]->head.of,
+    .n_shards = parts[0]->head.n_shards,
   };
   memcpy(out->model, first->model, sizeof out->model);
   TRY(join_hits(parts, n, r, out));

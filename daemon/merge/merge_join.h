@@ -20,7 +20,7 @@ struct merge_part {
  * items: the bound is infinite then.
  *
  * parts  [n] of different shards of one layout, none with an error; n is at least 1
- * n      if it is less than head.of, the others are missing
+ * n      if it is less than head.n_shards, the others are missing
  * out    borrows from the parts; lives in the region. Its times are those of the slowest shard; merged_us is not set
  */
 err_t merge_join(const struct merge_part *const *parts, size_t n, struct region *r, struct answer *out);

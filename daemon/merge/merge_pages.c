@@ -36,13 +36,13 @@ static size_t print_layout(FILE *out, const struct shard_heard *rows, size_t n, 
 {
   size_t i = from;
 
-  for (uint32_t shard = 0; shard < rows[from].of; shard++) {
-    if (i < n && rows[i].of == rows[from].of && rows[i].shard == shard) {
-      fprintf(out, "shard %" PRIu32 " of %" PRIu32 ": heard %.1f s ago\n", shard, rows[i].of,
+  for (uint32_t shard = 0; shard < rows[from].n_shards; shard++) {
+    if (i < n && rows[i].n_shards == rows[from].n_shards && rows[i].shard == shard) {
+      fprintf(out, "shard %" PRIu32 " of %" PRIu32 ": heard %.1f s ago\n", shard, rows[i].n_shards,
               seconds_since(rows[i].heard_ns));
       i++;
     } else {
-      fprintf(out, "shard %" PRIu32 " of %" PRIu32 ": not heard\n", shard, rows[from].of);
+      fprintf(out, "shard %" PRIu32 " of %" PRIu32 ": not heard\n", shard, rows[from].n_shards);
     }
   }
   return i;
@@ -78,7 +78,7 @@ static json_t *shards_json(const struct merge_view *view)
   for (size_t i = 0; i < n; i++) {
     json_t *row = json_object();
     json_put_count(row, "shard", rows[i].shard);
-    json_put_count(row, "of", rows[i].of);
+    json_put_count(row, "of", rows[i].n_shards);
     json_put_real(row, "heard_s", seconds_since(rows[i].heard_ns));
     json_array_append_new(list, row);
   }
@@ -173,7 +173,7 @@ static void print_shards(const struct merge_view *view, FILE *out)
   metric_print_head(out, name, "gauge", "Seconds since a part or a heartbeat of a shard was read");
   for (size_t i = 0; i < n; i++) {
     snprintf(shard, sizeof shard, "%" PRIu32, rows[i].shard);
-    snprintf(of, sizeof of, "%" PRIu32, rows[i].of);
+    snprintf(of, sizeof of, "%" PRIu32, rows[i].n_shards);
     struct metric_labels labels = { { { "shard", shard }, { "of", of } } };
     metric_print_real(out, name, &labels, seconds_since(rows[i].heard_ns));
   }

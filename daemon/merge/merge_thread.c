@@ -58,7 +58,7 @@ static err_t take_part(struct merge_thread *t, const struct partial_record *reco
   enum open_joins_added added;
 
   counters_add(&t->with.figures->parts, 1);
-  shards_heard_note(t->with.heard, partial->shard, partial->of, now_ns);
+  shards_heard_note(t->with.heard, partial->shard, partial->n_shards, now_ns);
   if (answered_queries_have(t->answered, query_digest_of(record->key))) {
     counters_add(&t->with.figures->late, 1);
     return ERR_OK;
@@ -79,7 +79,7 @@ static err_t take_mark(struct merge_thread *t, struct span key, int64_t now_ns)
 static void note_heartbeat(struct merge_thread *t, const struct partial *partial, int64_t now_ns)
 {
   counters_add(&t->with.figures->heartbeats, 1);
-  shards_heard_note(t->with.heard, partial->shard, partial->of, now_ns);
+  shards_heard_note(t->with.heard, partial->shard, partial->n_shards, now_ns);
 }
 
 static void note_unusable(struct merge_thread *t, const struct partial_record *record)

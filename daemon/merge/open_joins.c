@@ -145,7 +145,7 @@ static err_t add_join(struct open_joins *j, const struct open_joins_part *part, 
 static bool has_part(const struct open_join *join, const struct partial *partial)
 {
   for (const struct open_part *p = join->parts; p; p = p->next) {
-    if (p->shard == partial->shard && p->of == partial->of)
+    if (p->shard == partial->shard && p->n_shards == partial->n_shards)
       return true;
   }
   return false;
@@ -156,7 +156,7 @@ static err_t add_part(struct open_joins *j, struct open_join *join, const struct
   struct open_part *part;
 
   TRY(mem_array(1, sizeof *part + from->value.n, &part));
-  *part = (struct open_part){ join->parts, from->partial->shard, from->partial->of, from->value.n };
+  *part = (struct open_part){ join->parts, from->partial->shard, from->partial->n_shards, from->value.n };
   memcpy(part->value, from->value.p, from->value.n);
   join->parts = part;
   join->n_parts++;
@@ -165,12 +165,12 @@ static err_t add_part(struct open_joins *j, struct open_join *join, const struct
   return ERR_OK;
 }
 
-static size_t count_layout(const struct open_join *join, uint32_t of)
+static size_t count_layout(const struct open_join *join, uint32_t n_shards)
 {
   size_t n = 0;
 
   for (const struct open_part *p = join->parts; p; p = p->next)
-    n += p->of == of;
+    n += p->n_shards == n_shards;
   return n;
 }
 
@@ -202,7 +202,7 @@ err_t open_joins_add(struct open_joins *j, const struct open_joins_part *part, i
     return ERR_OK;
   TRY(add_part(j, join, part));
   set_time(j, join, part->partial, now_ns);
-  if (count_layout(join, part->partial->of) == part->partial->of)
+  if (count_layout(join, part->partial->n_shards) == part->partial->n_shards)
     mark_ready(j, join);
   return ERR_OK;
 }

@@ -15,7 +15,7 @@
 
 struct open_part {
   struct open_part *next;
-  uint32_t shard, of;
+  uint32_t shard, n_shards;
   size_t n;
   uint8_t value[]; /* [n] the record's value */
 };

@@ -29,19 +29,19 @@ void shards_heard_close(struct shards_heard **s)
   mem_free(s);
 }
 
-static bool is_before(const struct shard_heard *row, uint32_t shard, uint32_t of)
+static bool is_before(const struct shard_heard *row, uint32_t shard, uint32_t n_shards)
 {
-  return row->of != of ? row->of < of : row->shard < shard;
+  return row->n_shards != n_shards ? row->n_shards < n_shards : row->shard < shard;
 }
 
 /* Return the index where a shard is or belongs. */
-static size_t find_row(const struct shards_heard *s, uint32_t shard, uint32_t of)
+static size_t find_row(const struct shards_heard *s, uint32_t shard, uint32_t n_shards)
 {
   size_t low = 0, high = s->n;
 
   while (low < high) {
     size_t middle = (low + high) / 2;
-    if (is_before(&s->rows[middle], shard, of))
+    if (is_before(&s->rows[middle], shard, n_shards))
       low = middle + 1;
     else
       high = middle;
@@ -49,22 +49,22 @@ static size_t find_row(const struct shards_heard *s, uint32_t shard, uint32_t of
   return low;
 }
 
-static bool insert_row(struct shards_heard *s, size_t at, uint32_t shard, uint32_t of)
+static bool insert_row(struct shards_heard *s, size_t at, uint32_t shard, uint32_t n_shards)
 {
   if (s->n >= SHARDS_HEARD_MAX || mem_grow(s->n + 1, sizeof *s->rows, &s->capacity, &s->rows) != ERR_OK)
     return false;
   memmove(&s->rows[at + 1], &s->rows[at], (s->n - at) * sizeof *s->rows);
-  s->rows[at] = (struct shard_heard){ .shard = shard, .of = of };
+  s->rows[at] = (struct shard_heard){ .shard = shard, .n_shards = n_shards };
   s->n++;
   return true;
 }
 
-void shards_heard_note(struct shards_heard *s, uint32_t shard, uint32_t of, int64_t now_ns)
+void shards_heard_note(struct shards_heard *s, uint32_t shard, uint32_t n_shards, int64_t now_ns)
 {
   pthread_mutex_lock(&s->lock);
-  size_t at = find_row(s, shard, of);
-  bool is_there = at < s->n && s->rows[at].shard == shard && s->rows[at].of == of;
-  if (is_there || insert_row(s, at, shard, of))
+  size_t at = find_row(s, shard, n_shards);
+  bool is_there = at < s->n && s->rows[at].shard == shard && s->rows[at].n_shards == n_shards;
+  if (is_there || insert_row(s, at, shard, n_shards))
     s->rows[at].heard_ns = now_ns;
   pthread_mutex_unlock(&s->lock);
 }

@@ -7,7 +7,7 @@
 
 /* A shard of a layout. */
 struct shard_heard {
-  uint32_t shard, of;
+  uint32_t shard, n_shards;
   int64_t heard_ns; /* when its last part or heartbeat came */
 };
 
@@ -17,7 +17,7 @@ err_t shards_heard_open(struct shards_heard **out);
 void shards_heard_close(struct shards_heard **s);
 
 /* Note that something has come from a shard. Of more shards than can be, the ones beyond are not noted. */
-void shards_heard_note(struct shards_heard *s, uint32_t shard, uint32_t of, int64_t now_ns);
+void shards_heard_note(struct shards_heard *s, uint32_t shard, uint32_t n_shards, int64_t now_ns);
 
 /* Forget shards that were not heard of since a time: their layout was left. */
 void shards_heard_forget(struct shards_heard *s, int64_t before_ns);

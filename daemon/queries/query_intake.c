@@ -114,7 +114,7 @@ static void send_dead_letter(struct query_intake *in, const struct query_record 
 /* A record that is no query is one for every shard: the first one sends the letter for all. */
 static void send_dead_letter_once(struct query_intake *in, const struct query_record *taken, err_code_t err)
 {
-  if (in->with->config->catalogue.shard.index == 0)
+  if (in->with->config->catalogue.shard == 0)
     send_dead_letter(in, taken, err);
   else
     offset_tracker_done(in->with->tracker, taken->ticket);

@@ -34,8 +34,8 @@ err_t shard_part_make(const struct config *config, const struct pending_query *q
 {
   struct span encoded;
   struct partial partial = {
-    .shard = (uint32_t)config->catalogue.shard.index,
-    .of = (uint32_t)config->catalogue.shard.of,
+    .shard = (uint32_t)config->catalogue.shard,
+    .n_shards = (uint32_t)config->catalogue.n_shards,
     .has_key = query->has_key,
     .key = query->key,
     .is_json = query->format == WIRE_JSON,

@@ -50,7 +50,7 @@ err_t wire_encode_partial(const struct partial *partial, struct region *r, struc
 
   message.kind = (Sluice__V1__Partial__Kind)partial->kind;
   message.shard = partial->shard;
-  message.of = partial->of;
+  message.of = partial->n_shards;
   message.is_json = partial->is_json;
   message.k = partial->k;
   message.allow_partial = partial->allow_partial;
@@ -124,7 +124,7 @@ err_t wire_decode_partial(struct span value, struct region *r, struct partial *o
   *out = (struct partial){
     .kind = (enum partial_kind)m->kind,
     .shard = m->shard,
-    .of = m->of,
+    .n_shards = m->of,
     .model = span_of_str(m->model),
     .has_key = message_has(&m->base, "key"),
     .is_json = m->is_json,

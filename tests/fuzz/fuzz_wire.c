@@ -200,7 +200,7 @@ static void check_partial(struct span value)
 
   CHECK(err == ERR_OK || err == ERR_WIRE);
   if (err == ERR_OK && partial.kind != PARTIAL_ANSWERED)
-    CHECK(partial.of >= 1 && partial.of <= PARTIAL_SHARDS_MAX && partial.shard < partial.of);
+    CHECK(partial.n_shards >= 1 && partial.n_shards <= PARTIAL_SHARDS_MAX && partial.shard < partial.n_shards);
   err = wire_decode_answer(value, &region, &answer);
   CHECK(err == ERR_OK || err == ERR_WIRE);
   if (err == ERR_OK)

@@ -118,7 +118,7 @@ static const struct ctl_layout_daemon *find_with_model(const struct ctl_layout_d
 {
   for (size_t i = 0; i < at; i++) {
     const struct ctl_layout_daemon *d = &daemons->items[i];
-    if (model_of(d, space) && (d->of == daemons->items[at].of) == is_in_same_layout)
+    if (model_of(d, space) && (d->n_shards == daemons->items[at].n_shards) == is_in_same_layout)
       return d;
   }
   return NULL;
@@ -163,8 +163,8 @@ static void list_missing(const struct ctl_layout *l, char out[LIST_BYTES])
   size_t n = 0;
 
   out[0] = '\0';
-  for (size_t i = 0; i < l->n_shards; i++) {
-    if (ctl_layout_shard_is_there(&l->shards[i]))
+  for (size_t i = 0; i < l->n_rows; i++) {
+    if (ctl_layout_shard_is_there(&l->rows[i]))
       continue;
     if (n > LIST_BYTES - 16) {
       snprintf(out + n, LIST_BYTES - n, " ...");
@@ -179,25 +179,26 @@ static err_t check_layout(const struct ctl_layout *l, struct ctl_findings *f)
   enum ctl_layout_state state = ctl_layout_state(l);
   char missing[LIST_BYTES];
 
-  if (state == CTL_LAYOUT_COMPLETE || l->of == 0) /* a daemon that is not ready was named */
+  if (state == CTL_LAYOUT_COMPLETE || l->n_shards == 0) /* a daemon that is not ready was named */
     return ERR_OK;
   if (state == CTL_LAYOUT_GONE)
-    return NOTE(f, "the layout of %" PRIu32 " shards was stopped: all are silent, and merges forget them soon", l->of);
+    return NOTE(f, "the layout of %" PRIu32 " shards was stopped: all are silent, and merges forget them soon",
+                l->n_shards);
   list_missing(l, missing);
   return PROBLEM(f, "the layout of %" PRIu32 " shards is not complete: no daemon is ready, or heard of, as shard %s",
-                 l->of, missing);
+                 l->n_shards, missing);
 }
 
 /* Name two daemons of different layouts: a wrong catalogue.shard.of looks the same as a layout that grows. */
 static err_t check_pair(const struct ctl_layout *a, const struct ctl_layout *b, struct ctl_findings *f)
 {
-  for (size_t i = 0; i < a->n_shards && i < b->n_shards && a->of > 0; i++) {
-    const struct ctl_layout_daemon *one = a->shards[i].first, *other = b->shards[i].first;
+  for (size_t i = 0; i < a->n_rows && i < b->n_rows && a->n_shards > 0; i++) {
+    const struct ctl_layout_daemon *one = a->rows[i].first, *other = b->rows[i].first;
     if (one && other)
       return NOTE(f,
                   "two layouts: shard %zu is of %" PRIu32 " at %s, and of %" PRIu32 " at %s. If the catalogue is not "
                   "being divided anew, catalogue.shard.of of one is wrong",
-                  i, a->of, one->at, b->of, other->at);
+                  i, a->n_shards, one->at, b->n_shards, other->at);
   }
   return ERR_OK;
 }
@@ -230,14 +231,14 @@ static err_t check_layouts(const struct ctl_layout_daemons *daemons, const struc
 
 /* ---- Merges ---- */
 
-static bool has_heard(const struct ctl_layout_daemon *merge, uint32_t of, size_t shard)
+static bool has_heard(const struct ctl_layout_daemon *merge, uint32_t n_shards, size_t shard)
 {
   const json_t *row;
   size_t i;
 
   json_array_foreach(json_object_get(merge->status, "shards"), i, row)
   {
-    if (ctl_json_count(row, "of") == of && ctl_json_count(row, "shard") == shard)
+    if (ctl_json_count(row, "of") == n_shards && ctl_json_count(row, "shard") == shard)
       return json_number_value(json_object_get(row, "heard_s")) < CTL_LAYOUT_SILENT_S;
   }
   return false;
@@ -253,9 +254,9 @@ static bool is_young(const struct ctl_layout_daemon *d)
 
 static err_t check_hearing(const struct ctl_layout_daemon *merge, const struct ctl_layout *l, struct ctl_findings *f)
 {
-  for (size_t i = 0; i < l->n_shards && l->of > 0 && !is_young(merge); i++) {
-    if (l->shards[i].n_ready > 0 && !is_young(l->shards[i].first) && !has_heard(merge, l->of, i))
-      TRY(NOTE(f, "the merge %s has not heard of shard %zu of %" PRIu32 " within %d s", merge->at, i, l->of,
+  for (size_t i = 0; i < l->n_rows && l->n_shards > 0 && !is_young(merge); i++) {
+    if (l->rows[i].n_ready > 0 && !is_young(l->rows[i].first) && !has_heard(merge, l->n_shards, i))
+      TRY(NOTE(f, "the merge %s has not heard of shard %zu of %" PRIu32 " within %d s", merge->at, i, l->n_shards,
                CTL_LAYOUT_SILENT_S));
   }
   return ERR_OK;

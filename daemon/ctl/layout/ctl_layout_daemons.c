@@ -68,13 +68,13 @@ void ctl_layout_daemons_fini(struct ctl_layout_daemons *d)
 
 static err_t set_shard(struct ctl_layout_daemon *d, const json_t *shard)
 {
-  uint64_t index = ctl_json_count(shard, "index"), of = ctl_json_count(shard, "of");
+  uint64_t index = ctl_json_count(shard, "index"), n_shards = ctl_json_count(shard, "of");
 
-  if (index >= of || of > CTL_LAYOUT_SHARDS_MAX)
-    FAIL(ERR_SYSTEM, "it says that it is shard %" PRIu64 " of %" PRIu64 ", which makes no sense", index, of);
+  if (index >= n_shards || n_shards > CTL_LAYOUT_SHARDS_MAX)
+    FAIL(ERR_SYSTEM, "it says that it is shard %" PRIu64 " of %" PRIu64 ", which makes no sense", index, n_shards);
   d->role = CTL_LAYOUT_SHARD;
-  d->index = (uint32_t)index;
-  d->of = (uint32_t)of;
+  d->shard = (uint32_t)index;
+  d->n_shards = (uint32_t)n_shards;
   return ERR_OK;
 }
 
@@ -121,7 +121,7 @@ const char *ctl_layout_daemon_not_ready(const struct ctl_layout_daemon *d)
 void ctl_layout_daemon_name(const struct ctl_layout_daemon *d, char out[CTL_LAYOUT_NAME_BYTES])
 {
   if (d->role == CTL_LAYOUT_SHARD)
-    snprintf(out, CTL_LAYOUT_NAME_BYTES, "shard %" PRIu32 " of %" PRIu32, d->index, d->of);
+    snprintf(out, CTL_LAYOUT_NAME_BYTES, "shard %" PRIu32 " of %" PRIu32, d->shard, d->n_shards);
   else
     snprintf(out, CTL_LAYOUT_NAME_BYTES, "%s",
              d->role == CTL_LAYOUT_MERGE   ? "merge"

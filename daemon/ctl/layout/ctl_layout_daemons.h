@@ -13,7 +13,7 @@ struct ctl_layout_daemon {
   json_t *status; /* its /status; NULL: it did not answer with one */
   char *reason;   /* why not */
   enum ctl_layout_role role;
-  uint32_t index, of; /* of a shard; 0 for the others */
+  uint32_t shard, n_shards; /* of a shard; 0 for the others */
   bool is_ready;
 };
 

@@ -34,8 +34,8 @@ static json_t *shard_json(const struct ctl_layout_daemon *d)
   if (d->role != CTL_LAYOUT_SHARD)
     return json_null();
   json_t *shard = json_object();
-  json_put_count(shard, "index", d->index);
-  json_put_count(shard, "of", d->of);
+  json_put_count(shard, "index", d->shard);
+  json_put_count(shard, "of", d->n_shards);
   return shard;
 }
 
@@ -83,10 +83,10 @@ static json_t *layout_json(const struct ctl_layout *l)
 {
   json_t *object = json_object(), *shards = json_array();
 
-  json_put_count(object, "of", l->of);
+  json_put_count(object, "of", l->n_shards);
   json_put_text(object, "state", state_word(ctl_layout_state(l)));
-  for (size_t i = 0; i < l->n_shards; i++)
-    json_array_append_new(shards, row_json(&l->shards[i], i));
+  for (size_t i = 0; i < l->n_rows; i++)
+    json_array_append_new(shards, row_json(&l->rows[i], i));
   json_put(object, "shards", shards);
   return object;
 }

@@ -61,11 +61,11 @@ static void print_daemon(const struct page *p, const struct ctl_layout_daemon *d
   print_state(p, d);
 }
 
-static void print_not_asked(const struct page *p, uint32_t of, size_t index, const struct ctl_layout_shard *shard)
+static void print_not_asked(const struct page *p, uint32_t n_shards, size_t index, const struct ctl_layout_shard *shard)
 {
   char name[CTL_LAYOUT_NAME_BYTES];
 
-  snprintf(name, sizeof name, "shard %zu of %" PRIu32, index, of);
+  snprintf(name, sizeof name, "shard %zu of %" PRIu32, index, n_shards);
   fprintf(p->out, "  %-16s %-*s %13s %9s  ", name, p->at_width, "not asked", "-", "-");
   if (shard->heard_s < 0)
     fputs("NOT HEARD OF\n", p->out);
@@ -85,11 +85,11 @@ static void print_shard(const struct page *p, const struct ctl_layout *l, size_t
 {
   for (size_t i = 0; i < p->daemons->n; i++) {
     const struct ctl_layout_daemon *d = &p->daemons->items[i];
-    if (d->role == CTL_LAYOUT_SHARD && d->of == l->of && d->index == index)
+    if (d->role == CTL_LAYOUT_SHARD && d->n_shards == l->n_shards && d->shard == index)
       print_daemon(p, d);
   }
-  if (l->shards[index].n_daemons == 0)
-    print_not_asked(p, l->of, index, &l->shards[index]);
+  if (l->rows[index].n_daemons == 0)
+    print_not_asked(p, l->n_shards, index, &l->rows[index]);
 }
 
 static void print_daemons(const struct page *p)
@@ -98,7 +98,7 @@ static void print_daemons(const struct page *p)
   print_role(p, CTL_LAYOUT_WHOLE);
   for (size_t i = 0; i < p->layouts->n; i++) {
     const struct ctl_layout *l = &p->layouts->items[i];
-    for (size_t shard = 0; l->of > 0 && shard < l->n_shards; shard++)
+    for (size_t shard = 0; l->n_shards > 0 && shard < l->n_rows; shard++)
       print_shard(p, l, shard);
   }
   print_role(p, CTL_LAYOUT_MERGE);
@@ -117,9 +117,9 @@ static const char *text_of(const json_t *row, const char *name)
 /* Return the daemon that is asked for the names of the spaces; NULL: none was asked. */
 static const struct ctl_layout_daemon *first_of(const struct ctl_layout *l)
 {
-  for (size_t i = 0; i < l->n_shards; i++) {
-    if (l->shards[i].first)
-      return l->shards[i].first;
+  for (size_t i = 0; i < l->n_rows; i++) {
+    if (l->rows[i].first)
+      return l->rows[i].first;
   }
   return NULL;
 }
@@ -129,7 +129,7 @@ static void print_space(const struct page *p, const struct ctl_layout *l, const 
   struct ctl_layout_space space = ctl_layout_space(l, text_of(row, "name"));
 
   fprintf(p->out, "  %-16s %s items in %zu of %zu shards, generation %" PRIu64 ", model %.12s\n", text_of(row, "name"),
-          ctl_format_count(space.n_items).s, space.n_shards, l->n_shards, ctl_json_count(row, "generation"),
+          ctl_format_count(space.n_items).s, space.n_rows, l->n_rows, ctl_json_count(row, "generation"),
           text_of(row, "model"));
 }
 
@@ -141,11 +141,11 @@ static void print_touched(const struct page *p, const struct ctl_layout *l)
 
   if (ctl_layout_state(l) == CTL_LAYOUT_GONE)
     return;
-  if (l->of == 0)
+  if (l->n_shards == 0)
     fputs("a query is searched by one daemon with the whole catalogue\n", p->out);
   else
     fprintf(p->out, "a query is searched by one daemon of each of %" PRIu32 " shards, and joined by one merge\n",
-            l->of);
+            l->n_shards);
   json_array_foreach(json_object_get(first ? first->status : NULL, "spaces"), i, row)
   {
     if (!json_is_false(json_object_get(row, "current")))

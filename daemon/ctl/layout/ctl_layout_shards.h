@@ -27,9 +27,9 @@ enum ctl_layout_state {
 };
 
 struct ctl_layout {
-  uint32_t of;
-  struct ctl_layout_shard *shards; /* [n_shards] */
-  size_t n_shards;
+  uint32_t n_shards;             /* 0: a daemon with the whole catalogue */
+  struct ctl_layout_shard *rows; /* [n_rows] one for each shard, or one for the whole catalogue */
+  size_t n_rows;
 };
 
 /* All zeros: none. */
@@ -53,7 +53,7 @@ const json_t *ctl_layout_find_space(const struct ctl_layout_daemon *d, const cha
 /* What a query for a space searches, as far as daemons were asked: one of each shard. */
 struct ctl_layout_space {
   uint64_t n_items;
-  size_t n_shards;
+  size_t n_rows; /* of the layout, that have the space */
 };
 struct ctl_layout_space ctl_layout_space(const struct ctl_layout *l, const char *name);
 

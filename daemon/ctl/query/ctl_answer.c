@@ -68,10 +68,10 @@ static void print_receipt(const json_t *answer, FILE *out)
 /* Say that shards are missing. Only the answer of a merge has parts. */
 static void print_parts(const json_t *answer, FILE *out)
 {
-  uint64_t n_answered = number(answer, "parts", "answered"), of = number(answer, "parts", "of");
+  uint64_t n_answered = number(answer, "parts", "answered"), n_shards = number(answer, "parts", "of");
 
-  if (n_answered < of)
-    fprintf(out, "  %" PRIu64 " of %" PRIu64 " shards have answered: items may be missing\n", n_answered, of);
+  if (n_answered < n_shards)
+    fprintf(out, "  %" PRIu64 " of %" PRIu64 " shards have answered: items may be missing\n", n_answered, n_shards);
 }
 
 static void print_effort(const json_t *answer, FILE *out)

@@ -278,8 +278,8 @@ static void a_shard_is_one_of_several(void **state)
 {
   (void)state;
   struct config *c = open_text("catalogue: {shard: {index: 3, of: 4}}\n" REST);
-  assert_int_equal(c->catalogue.shard.index, 3);
-  assert_int_equal(c->catalogue.shard.of, 4);
+  assert_int_equal(c->catalogue.shard, 3);
+  assert_int_equal(c->catalogue.n_shards, 4);
   config_close(&c);
   assert_refused("catalogue: {shard: {index: 4, of: 4}}\n" REST, 1, "catalogue.shard.index", "the last is 3");
   assert_refused("catalogue: {shard: {index: 1}}\n" REST, 1, "catalogue.shard.index", "how many shards");

@@ -79,7 +79,7 @@ static void add(const char *key, size_t n_id)
 {
   AUTO(open_join_close) struct open_join *join = NULL;
   struct span head, encoded, value;
-  struct partial partial = { .of = 1, .k = 1, .model = span_of_str("m") };
+  struct partial partial = { .n_shards = 1, .k = 1, .model = span_of_str("m") };
   enum open_joins_added added;
   char *id;
 

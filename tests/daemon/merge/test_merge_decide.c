@@ -34,10 +34,14 @@ static int end_all(void **state)
 }
 
 /* Add a part of an empty shard. */
-static struct merge_part *add(uint32_t shard, uint32_t of, const char *model, bool allow_partial)
+static struct merge_part *add(uint32_t shard, uint32_t n_shards, const char *model, bool allow_partial)
 {
   parts[n_parts] = (struct merge_part){
-    .head = { .shard = shard, .of = of, .model = span_of_str(model), .k = 5, .allow_partial = allow_partial },
+    .head = { .shard = shard,
+              .n_shards = n_shards,
+              .model = span_of_str(model),
+              .k = 5,
+              .allow_partial = allow_partial },
     .answer = { .id = span_of_str("id"),
                 .space = span_of_str("books"),
                 .generation = 1,
@@ -46,9 +50,9 @@ static struct merge_part *add(uint32_t shard, uint32_t of, const char *model, bo
   return &parts[n_parts++];
 }
 
-static void add_error(uint32_t shard, uint32_t of, bool allow_partial, enum answer_error error)
+static void add_error(uint32_t shard, uint32_t n_shards, bool allow_partial, enum answer_error error)
 {
-  struct merge_part *part = add(shard, of, "", allow_partial);
+  struct merge_part *part = add(shard, n_shards, "", allow_partial);
 
   part->answer.error = error;
   part->answer.error_message = "that is wrong";

@@ -93,16 +93,16 @@ static void random_splits_of_random_answers_become_the_whole(void **state)
 
   (void)state;
   for (int round = 0; round < ROUNDS; round++) {
-    uint32_t of = 1 + (uint32_t)dice_below(&d, SHARDS_MAX), k = 1 + (uint32_t)dice_below(&d, ITEMS_MAX + 10);
-    draw_world(&d, of, &world);
-    for (uint32_t shard = 0; shard < of; shard++) {
-      parts[shard] = (struct merge_part){ .head = { .shard = shard, .of = of, .k = k } };
+    uint32_t n_shards = 1 + (uint32_t)dice_below(&d, SHARDS_MAX), k = 1 + (uint32_t)dice_below(&d, ITEMS_MAX + 10);
+    draw_world(&d, n_shards, &world);
+    for (uint32_t shard = 0; shard < n_shards; shard++) {
+      parts[shard] = (struct merge_part){ .head = { .shard = shard, .n_shards = n_shards, .k = k } };
       search(&world, shard, k, hits[shard], &parts[shard].answer);
       list[shard] = &parts[shard];
     }
-    search(&world, UINT32_MAX, k, hits[of], &whole);
+    search(&world, UINT32_MAX, k, hits[n_shards], &whole);
     region_reset(&region);
-    assert_ok(merge_join(list, of, &region, &joined));
+    assert_ok(merge_join(list, n_shards, &region, &joined));
     assert_same(&joined, &whole);
   }
   region_fini(&region);
@@ -117,14 +117,14 @@ struct pair {
   const struct merge_part *list[2];
 };
 
-static void make_pair(struct pair *p, uint32_t k, uint32_t of)
+static void make_pair(struct pair *p, uint32_t k, uint32_t n_shards)
 {
   static const char *const keys[] = { "a", "b" };
 
   for (uint32_t i = 0; i < 2; i++) {
     p->hits[i] = (struct hit){ span_of_str(keys[i]), 3.0f - (float)i };
     p->parts[i] = (struct merge_part){
-      .head = { .shard = i, .of = of, .k = k },
+      .head = { .shard = i, .n_shards = n_shards, .k = k },
       .answer = { .hits = &p->hits[i], .n_hits = 1, .receipt = { .is_exact = true } },
     };
     p->list[i] = &p->parts[i];
@@ -283,12 +283,12 @@ static void an_item_that_no_part_has_is_unknown_while_a_shard_is_missing(void **
   struct answer out;
 
   (void)state;
-  for (uint32_t of = 2; of <= 3; of++) {
-    make_pair(&p, 5, of);
+  for (uint32_t n_shards = 2; n_shards <= 3; n_shards++) {
+    make_pair(&p, 5, n_shards);
     p.parts[0].answer.explanations = p.parts[1].answer.explanations = none;
     p.parts[0].answer.n_explanations = p.parts[1].answer.n_explanations = 1;
     assert_ok(merge_join(p.list, 2, &region, &out));
-    assert_int_equal(out.explanations[0].verdict, of == 2 ? VERDICT_NO_ITEM : VERDICT_UNKNOWN);
+    assert_int_equal(out.explanations[0].verdict, n_shards == 2 ? VERDICT_NO_ITEM : VERDICT_UNKNOWN);
     assert_true(span_equal(out.explanations[0].key, span_of_str("x")));
   }
   p.parts[1].answer.explanations = filtered; /* known, although a shard is missing */

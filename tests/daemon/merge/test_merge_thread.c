@@ -91,7 +91,7 @@ static int end(void **state)
 static void send_part(const char *id)
 {
   struct answer answer = { .id = span_of_str(id), .space = span_of_str("books"), .generation = 1 };
-  struct partial partial = { .of = 1, .k = 1, .model = span_of_str("m") };
+  struct partial partial = { .n_shards = 1, .k = 1, .model = span_of_str("m") };
   struct span head, encoded, value;
 
   region_reset(&scratch);

@@ -36,10 +36,10 @@ struct where {
   int64_t offset;
 };
 
-static enum open_joins_added add_within(const char *key, uint32_t shard, uint32_t of, struct where at, int64_t now_ns,
-                                        bool has_deadline, uint64_t left_us)
+static enum open_joins_added add_within(const char *key, uint32_t shard, uint32_t n_shards, struct where at,
+                                        int64_t now_ns, bool has_deadline, uint64_t left_us)
 {
-  struct partial partial = { .shard = shard, .of = of, .has_deadline = has_deadline, .left_us = left_us };
+  struct partial partial = { .shard = shard, .n_shards = n_shards, .has_deadline = has_deadline, .left_us = left_us };
   struct open_joins_part part = { span_of_str(key), span_of_str("value"), at.partition, at.offset, &partial };
   enum open_joins_added added;
 
@@ -47,9 +47,9 @@ static enum open_joins_added add_within(const char *key, uint32_t shard, uint32_
   return added;
 }
 
-static enum open_joins_added add(const char *key, uint32_t shard, uint32_t of, struct where at)
+static enum open_joins_added add(const char *key, uint32_t shard, uint32_t n_shards, struct where at)
 {
-  return add_within(key, shard, of, at, 0, false, 0);
+  return add_within(key, shard, n_shards, at, 0, false, 0);
 }
 
 /* Take a query that is ready, and return how many parts it has; 0: none is. */

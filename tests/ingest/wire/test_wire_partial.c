@@ -67,7 +67,7 @@ static void the_largest_answer_is_read_again(void **state)
     hits[i] = (struct hit){ span_of(keys + i, ITEM_KEY_MAX), (float)i };
   answer.hits = hits;
   answer.n_hits = HITS;
-  assert_ok(wire_encode_partial(&(struct partial){ .of = 1 }, &region, &head));
+  assert_ok(wire_encode_partial(&(struct partial){ .n_shards = 1 }, &region, &head));
   assert_ok(wire_encode_answer(&answer, WIRE_PROTOBUF, &region, &encoded));
   assert_ok(wire_complete_partial(head, encoded, &region, &value));
   assert_in_range(value.n, (uint64_t)HITS * ITEM_KEY_MAX, 32 << 20);
@@ -83,7 +83,7 @@ static void an_answer_in_a_part_is_the_one_that_was_put_in(void **state)
   struct answer answer = whole_answer(), back;
   struct span head, encoded, value, again;
   struct partial partial = { .shard = 2,
-                             .of = 3,
+                             .n_shards = 3,
                              .model = span_of_str("digest"),
                              .has_key = true,
                              .is_json = true,
@@ -103,7 +103,7 @@ static void an_answer_in_a_part_is_the_one_that_was_put_in(void **state)
   assert_ok(wire_complete_partial(head, encoded, &region, &value));
   assert_ok(wire_decode_partial(value, &region, &read));
   assert_int_equal(read.shard, 2);
-  assert_int_equal(read.of, 3);
+  assert_int_equal(read.n_shards, 3);
   assert_true(span_equal(read.model, partial.model));
   assert_true(read.has_key && read.key.n == 0);
   assert_true(read.is_json && read.allow_partial);
@@ -133,12 +133,12 @@ static void an_error_in_a_part_is_the_one_that_was_put_in(void **state)
 
 static void records_that_cannot_be_are_refused(void **state)
 {
-  const struct partial bad[] = { { .shard = 3, .of = 3, .answer = span_of_str("x") },
-                                 { .shard = 0, .of = 0, .answer = span_of_str("x") },
-                                 { .shard = 0, .of = PARTIAL_SHARDS_MAX + 1, .answer = span_of_str("x") },
-                                 { .shard = 0, .of = 1 },
+  const struct partial bad[] = { { .shard = 3, .n_shards = 3, .answer = span_of_str("x") },
+                                 { .shard = 0, .n_shards = 0, .answer = span_of_str("x") },
+                                 { .shard = 0, .n_shards = PARTIAL_SHARDS_MAX + 1, .answer = span_of_str("x") },
+                                 { .shard = 0, .n_shards = 1 },
                                  { .kind = PARTIAL_HEARTBEAT },
-                                 { .kind = 7, .of = 1 } };
+                                 { .kind = 7, .n_shards = 1 } };
   struct partial out;
   struct span value;
 

@@ -94,10 +94,10 @@ static void a_whole_layout_has_no_problems(void **state)
   assert_int_equal(s.findings.n, 0);
   assert_int_equal(s.layouts.n, 1);
   assert_int_equal(ctl_layout_state(&s.layouts.items[0]), CTL_LAYOUT_COMPLETE);
-  assert_int_equal(s.layouts.items[0].shards[1].n_ready, 2);
+  assert_int_equal(s.layouts.items[0].rows[1].n_ready, 2);
   struct ctl_layout_space space = ctl_layout_space(&s.layouts.items[0], "books");
   assert_int_equal(space.n_items, 1000); /* one daemon of each shard, and the current generation only */
-  assert_int_equal(space.n_shards, 2);
+  assert_int_equal(space.n_rows, 2);
 }
 
 static void a_shard_that_is_not_named_must_be_heard(void **state)
@@ -124,7 +124,7 @@ static void one_ready_daemon_of_a_shard_is_enough(void **state)
   assert_finding(&s, true, "h:1, shard 0 of 1, is not ready: catching up");
   assert_finding(&s, false, "no merge was asked");
   assert_int_equal(s.findings.n, 2);
-  assert_string_equal(s.layouts.items[0].shards[0].first->at, "h:2");
+  assert_string_equal(s.layouts.items[0].rows[0].first->at, "h:2");
 }
 
 static void two_layouts_are_pointed_out(void **state)
