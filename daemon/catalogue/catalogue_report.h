@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "daemon/config/unknown_names.h"
+#include "daemon/catalogue/unknown_names.h"
 
 enum { REPORT_CAUSE_BYTES = 256, REPORT_TEXT_BYTES = 512 };
 

@@ -56,10 +56,10 @@ static err_t filter_parts(struct item_batch *b, const struct item_batch_rules *r
     struct part *part = &change->parts[i];
     bool is_known = engine_has_space(rules->engine, part->space); /* a retired one too, if it has to go on answering */
     bool is_retired = !is_known && part_names_is_retired(rules->models, part->space);
-    enum unknown_policy policy = is_retired ? UNKNOWN_SKIP : rules->unknown_spaces; /* nobody misses those */
-    if (is_known || policy == UNKNOWN_REFUSE)
+    enum config_unknown policy = is_retired ? CONFIG_UNKNOWN_SKIP : rules->unknown_spaces; /* nobody misses those */
+    if (is_known || policy == CONFIG_UNKNOWN_REFUSE)
       TRY(engine_check_part(rules->engine, part));
-    if (is_known || policy == UNKNOWN_KEEP)
+    if (is_known || policy == CONFIG_UNKNOWN_KEEP)
       change->parts[n++] = *part;
     if (!is_known && !is_retired)
       unknown_names_count_part(&b->unknown_spaces, part->space, policy);

@@ -7,7 +7,7 @@
 #define DAEMON_CATALOGUE_ITEM_BATCH_H
 
 #include "base/region.h"
-#include "daemon/config/unknown_names.h"
+#include "daemon/catalogue/unknown_names.h"
 #include "daemon/models/model_state.h"
 #include "engine/engine.h"
 #include "ingest/wire/item_format.h"
@@ -35,7 +35,7 @@ err_t item_batch_reserve(struct item_batch *b, size_t n);
 /* How parts are judged. */
 struct item_batch_rules {
   const struct engine *engine;
-  enum unknown_policy unknown_spaces;
+  enum config_unknown unknown_spaces;
   const struct model_state *models; /* which generation a plain name means, and when; NULL: the first, always */
 };
 

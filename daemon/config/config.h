@@ -10,7 +10,6 @@
 #include "base/attributes.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "daemon/config/unknown_names.h"
 #include "daemon/config/problems.h"
 #include "engine/engine.h"
 #include "ingest/kafka/kafka_properties.h"
@@ -19,6 +18,13 @@
 struct config_list {
   char **items;
   size_t n;
+};
+
+/* What to do with a part of a space that is not configured. */
+enum config_unknown {
+  CONFIG_UNKNOWN_KEEP,   /* store it without serving it */
+  CONFIG_UNKNOWN_SKIP,   /* drop it */
+  CONFIG_UNKNOWN_REFUSE, /* send the record to the dead letters */
 };
 
 /* Who may read the HTTP pages with data. */
@@ -70,7 +76,7 @@ struct config {
     bool stops_on_discontinuity;     /* on_discontinuity: stop; else rebuild */
     uint64_t rebuild_min_percent;
     bool stops_on_damage; /* on_damage: stop; else wait */
-    enum unknown_policy unknown_spaces;
+    enum config_unknown unknown_spaces;
     bool is_json;   /* format: json; else Sluice's own messages */
     bool is_framed; /* framing: confluent */
     struct {

@@ -75,7 +75,8 @@ const struct setting settings[] = {
                "retry less and less often while the other partitions go on. `stop`: end the daemon." },
   { .path = "catalogue.unknown_spaces", .type = SETTING_CHOICE, .offset = AT(catalogue.unknown_spaces),
     .default_text = "keep",
-    .words = WORDS({ "keep", UNKNOWN_KEEP }, { "skip", UNKNOWN_SKIP }, { "refuse", UNKNOWN_REFUSE }),
+    .words = WORDS({ "keep", CONFIG_UNKNOWN_KEEP }, { "skip", CONFIG_UNKNOWN_SKIP },
+                   { "refuse", CONFIG_UNKNOWN_REFUSE }),
     .meaning = "What to do with a part of a space that is not configured. `keep`: store it, and serve it once the "
                "space is configured. `skip`: drop it. `refuse`: send the record to the dead letters." },
   { .path = "catalogue.format", .type = SETTING_EITHER, .offset = AT(catalogue.is_json), .default_text = "sluice",

@@ -19,7 +19,7 @@ enum { CATALOGUE_PARTITIONS = 3, CATALOGUE_SPLITS = 2, CATALOGUE_SUBITEMS = 8 };
 /* Settings of the next catalogue_fixture_open(). */
 static struct {
   uint64_t max_items, rebuild_min_percent;
-  enum unknown_policy unknown_spaces;
+  enum config_unknown unknown_spaces;
   bool is_embedded, has_second_space;
   struct attributes attributes;
   struct kafka_properties kafka; /* of the catalogue's consumers */
@@ -50,7 +50,7 @@ static inline int catalogue_fixture_reset(void **state)
   (void)state;
   catalogue_settings.max_items = 1000;
   catalogue_settings.rebuild_min_percent = 0;
-  catalogue_settings.unknown_spaces = UNKNOWN_REFUSE;
+  catalogue_settings.unknown_spaces = CONFIG_UNKNOWN_REFUSE;
   catalogue_settings.attributes = (struct attributes){ 0 };
   catalogue_settings.kafka = (struct kafka_properties){ 0 };
   catalogue_settings.is_embedded = catalogue_settings.has_second_space = false;

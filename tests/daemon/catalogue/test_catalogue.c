@@ -123,7 +123,7 @@ static void a_part_of_an_unknown_space_is_served_once_the_space_is_configured(vo
   struct catalogue_written written = { 0 };
 
   (void)state;
-  catalogue_settings.unknown_spaces = UNKNOWN_KEEP;
+  catalogue_settings.unknown_spaces = CONFIG_UNKNOWN_KEEP;
   catalogue_fixture_open_broker(&k);
   catalogue_fixture_produce(&k, rows, 3, &written);
   struct catalogue_fixture *f = catalogue_fixture_open(&k, NULL, true);
@@ -151,7 +151,7 @@ static void a_part_of_an_unknown_space_can_be_dropped(void **state)
   struct catalogue_written written = { 0 };
 
   (void)state;
-  catalogue_settings.unknown_spaces = UNKNOWN_SKIP;
+  catalogue_settings.unknown_spaces = CONFIG_UNKNOWN_SKIP;
   catalogue_fixture_open_broker(&k);
   catalogue_fixture_produce(&k, rows, 2, &written);
   struct catalogue_fixture *f = catalogue_fixture_open(&k, NULL, true);

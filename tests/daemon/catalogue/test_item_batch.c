@@ -61,7 +61,7 @@ static err_code_t add(struct item_batch *b, const struct item_batch_rules *rules
 /* A daemon that starts with an empty store reads parts of generations that were retired long ago. */
 static void parts_of_a_retired_generation_are_dropped_but_not_unknown(void **state)
 {
-  static const enum unknown_policy policies[] = { UNKNOWN_KEEP, UNKNOWN_SKIP, UNKNOWN_REFUSE };
+  static const enum config_unknown policies[] = { CONFIG_UNKNOWN_KEEP, CONFIG_UNKNOWN_SKIP, CONFIG_UNKNOWN_REFUSE };
   const struct model_change retire = { .kind = MODEL_RETIRE, .space = span_of_str("old"), .generation = 1 };
   struct model_state models = { 0 };
   struct temp_dir dir;
@@ -80,8 +80,8 @@ static void parts_of_a_retired_generation_are_dropped_but_not_unknown(void **sta
     assert_int_equal(batch.changes[0].n_parts, 1);
     assert_int_equal(batch.unknown_spaces.n, 0);
     err_code_t err = add(&batch, &rules, "{\"parts\":{\"no\":{\"codes\":[1,2]}}}");
-    assert_int_equal(err, policies[i] == UNKNOWN_REFUSE ? ERR_SPACE : ERR_OK);
-    assert_int_equal(batch.unknown_spaces.n, policies[i] == UNKNOWN_REFUSE ? 0 : 1);
+    assert_int_equal(err, policies[i] == CONFIG_UNKNOWN_REFUSE ? ERR_SPACE : ERR_OK);
+    assert_int_equal(batch.unknown_spaces.n, policies[i] == CONFIG_UNKNOWN_REFUSE ? 0 : 1);
     item_batch_fini(&batch);
   }
   model_state_fini(&models);

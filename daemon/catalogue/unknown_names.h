@@ -7,24 +7,19 @@
  *
  * Thread: catalogue.
  */
-#ifndef DAEMON_CONFIG_UNKNOWN_NAMES_H
-#define DAEMON_CONFIG_UNKNOWN_NAMES_H
+#ifndef DAEMON_CATALOGUE_UNKNOWN_NAMES_H
+#define DAEMON_CATALOGUE_UNKNOWN_NAMES_H
 
 #include <assert.h>
 
 #include "base/item.h"
+#include "daemon/config/config.h"
 
 /* Further names are counted together in the last entry. */
 enum { UNKNOWN_NAMES_MAX = 64, UNKNOWN_NAME_BYTES = 65 };
 
 static_assert((int)UNKNOWN_NAME_BYTES > (int)SPACE_NAME_MAX && (int)UNKNOWN_NAME_BYTES > (int)ATTRIBUTE_NAME_MAX,
               "a name and a zero byte");
-
-enum unknown_policy {
-  UNKNOWN_KEEP,   /* store the part without serving it */
-  UNKNOWN_SKIP,   /* drop the part */
-  UNKNOWN_REFUSE, /* send the record to the dead letters */
-};
 
 struct unknown_name {
   char name[UNKNOWN_NAME_BYTES];
@@ -37,7 +32,7 @@ struct unknown_names {
 };
 
 /* Count a part of a space. The first part of a space is logged. */
-void unknown_names_count_part(struct unknown_names *u, struct span space, enum unknown_policy policy);
+void unknown_names_count_part(struct unknown_names *u, struct span space, enum config_unknown policy);
 
 /* Count a value of an attribute. The first one of an attribute is logged. */
 void unknown_names_count_value(struct unknown_names *u, struct span attribute);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A short list, searched linearly: more than a few dozen unknown names are a mistake of a producer. */
-#include "daemon/config/unknown_names.h"
+#include "daemon/catalogue/unknown_names.h"
 
 #include <stdio.h>
 
@@ -36,13 +36,13 @@ static struct span count(struct unknown_names *u, struct span name)
   return is_new ? name : (struct span){ 0 };
 }
 
-void unknown_names_count_part(struct unknown_names *u, struct span space, enum unknown_policy policy)
+void unknown_names_count_part(struct unknown_names *u, struct span space, enum config_unknown policy)
 {
   struct span shown = count(u, space);
 
   if (shown.n)
     log_warn("unknown_space", "space=%s note=\"items have parts in it, but it is not configured: they are %s\"",
-             log_quote(shown), policy == UNKNOWN_KEEP ? "stored, and served once it is configured" : "dropped");
+             log_quote(shown), policy == CONFIG_UNKNOWN_KEEP ? "stored, and served once it is configured" : "dropped");
 }
 
 void unknown_names_count_value(struct unknown_names *u, struct span attribute)
