@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The counters and histograms of the daemon, one table row each. /status and /metrics are made from these tables, so a
- * new row shows up in both. Thread: any; all are atomic. */
+ * new row shows up in both. Searches and the role merge have more (search_counters.h, merge/merge_counters.h). The
+ * daemon's threads add to all of these; `stats` of a store or a Kafka client are a copy of what that knows of itself.
+ *
+ * Thread: any; all are atomic.
+ */
 #ifndef DAEMON_COUNTERS_H
 #define DAEMON_COUNTERS_H
 
@@ -72,7 +76,7 @@ enum { COUNTERS_ERRORS = ANSWER_PARTIAL + 1 };
   X(queued_us, "queued", "sluice_queued_seconds", "Seconds between reading and searching a query")                     \
   X(answer_us, "answer", "sluice_answer_seconds", "Seconds from a query's timestamp to the delivery of its answer")
 
-/* With that of all searches, which /metrics has by space and method (daemon/search_figures.h). */
+/* With that of all searches, which /metrics has by space and method (daemon/search_counters.h). */
 #define COUNTERS_HISTS(X) \
   COUNTERS_PLAIN_HISTS(X) \
   X(search_us, "search", "", "")

@@ -189,7 +189,7 @@ static err_t open_parts(const struct config *config, struct service *s)
   s->status.seen = s->seen;
   s->status.trial = query_thread_trial(s->query_thread);
   history_init(&s->status.history);
-  s->status.searches = query_thread_figures(s->query_thread);
+  s->status.searches = query_thread_counters(s->query_thread);
   return http_open(config->http.listen, &config->http.hosts, &s->status, &s->http);
 }
 

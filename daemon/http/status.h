@@ -11,7 +11,7 @@
 #include "daemon/queries/trial.h"
 #include "daemon/readiness.h"
 #include "daemon/seen/seen.h"
-#include "daemon/search_figures.h"
+#include "daemon/search_counters.h"
 
 struct status {
   const struct config *config;
@@ -23,7 +23,7 @@ struct status {
   struct seen *seen;   /* NULL: no seen topic is read */
   struct trial *trial; /* NULL: no queries can be tried here */
   struct counters *counters;
-  const struct search_figures *searches;
+  const struct search_counters *searches;
   enum isa isa;
   int64_t started_ns;
   struct counters_windows windows;

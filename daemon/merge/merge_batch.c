@@ -252,11 +252,11 @@ static void count_sent(struct merge_batch *b)
     const struct merge_reply *reply = &b->replies[i];
     int64_t age_ms = age_watch_age_ms(&b->ages, reply->asked_unix_ms);
     counters_add(reply->error ? &b->with.counters->errors[reply->error] : &b->with.counters->answers, 1);
-    counters_add(&b->with.figures->incomplete, reply->is_incomplete);
+    counters_add(&b->with.merge_counters->incomplete, reply->is_incomplete);
     if (!reply->error && age_ms >= 0)
       hist_add(&b->with.counters->answer_us, (uint64_t)age_ms * 1000);
   }
-  counters_add(&b->with.figures->batches, 1);
+  counters_add(&b->with.merge_counters->batches, 1);
 }
 
 /* Without transactions the marks follow the answers: a mark without its answer would lose it. */
@@ -276,12 +276,12 @@ err_t merge_batch_send(struct merge_batch *b, struct partial_reader *r, const st
 
   list_messages(b);
   err_code_t err = send_messages(b, r, positions, n);
-  hist_add(&b->with.figures->send_us, (uint64_t)((clock_now_ns() - began_ns) / CLOCK_NS_PER_US));
+  hist_add(&b->with.merge_counters->send_us, (uint64_t)((clock_now_ns() - began_ns) / CLOCK_NS_PER_US));
   if (err == ERR_OK)
     count_sent(b);
   if (err != ERR_KAFKA_RETRY)
     return err;
-  counters_add(&b->with.figures->retries, 1);
+  counters_add(&b->with.merge_counters->retries, 1);
   struct err_kept why;
   err_keep(err, &why);
   TRY(replace_refused(b));

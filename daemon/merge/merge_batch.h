@@ -11,7 +11,7 @@
 #include "daemon/age_watch.h"
 #include "daemon/config/config.h"
 #include "daemon/counters.h"
-#include "daemon/merge/merge_figures.h"
+#include "daemon/merge/merge_counters.h"
 #include "daemon/merge/open_joins.h"
 #include "ingest/kafka/trace_headers.h"
 #include "ingest/readers/transaction.h"
@@ -46,7 +46,7 @@ struct merge_reply {
 struct merge_batch_context {
   const struct config *config;
   struct counters *counters;
-  struct merge_figures *figures;
+  struct merge_counters *merge_counters;
   struct transaction *transaction;
 };
 

@@ -98,10 +98,10 @@ static json_t *kafka_json(const struct merge_view *view)
 
 static json_t *counters_json(const struct merge_view *view)
 {
-  const struct merge_figures *f = view->figures;
+  const struct merge_counters *c = view->merge_counters;
   json_t *object = json_object();
 
-#define MERGE_JSON(field, name, help) json_put_count(object, #field, atomic_load(&f->field));
+#define MERGE_JSON(field, name, help) json_put_count(object, #field, atomic_load(&c->field));
   MERGE_COUNTERS(MERGE_JSON)
   MERGE_GAUGES(MERGE_JSON)
 #undef MERGE_JSON
@@ -119,8 +119,8 @@ static json_t *latency_json(const struct merge_view *view, const struct merge_wi
   json_t *object = json_object();
 
   json_put(object, "answer", quantiles_json(&windows->answer_us, &view->counters->answer_us));
-  json_put(object, "wait", quantiles_json(&windows->wait_us, &view->figures->wait_us));
-  json_put(object, "send", quantiles_json(&windows->send_us, &view->figures->send_us));
+  json_put(object, "wait", quantiles_json(&windows->wait_us, &view->merge_counters->wait_us));
+  json_put(object, "send", quantiles_json(&windows->send_us, &view->merge_counters->send_us));
   return object;
 }
 
@@ -179,17 +179,17 @@ static void print_shards(const struct merge_view *view, FILE *out)
   }
 }
 
-static void print_figures(const struct merge_figures *f, FILE *out)
+static void print_counters(const struct merge_counters *c, FILE *out)
 {
-#define MERGE_PRINT(field, name, help) metric_print_counter(out, name, help, atomic_load(&f->field));
+#define MERGE_PRINT(field, name, help) metric_print_counter(out, name, help, atomic_load(&c->field));
   MERGE_COUNTERS(MERGE_PRINT)
 #undef MERGE_PRINT
-#define MERGE_PRINT(field, name, help) metric_print_gauge(out, name, help, atomic_load(&f->field));
+#define MERGE_PRINT(field, name, help) metric_print_gauge(out, name, help, atomic_load(&c->field));
   MERGE_GAUGES(MERGE_PRINT)
 #undef MERGE_PRINT
 #define MERGE_PRINT(field, name, help)             \
   metric_print_head(out, name, "histogram", help); \
-  metric_print_hist(out, name, NULL, &f->field);
+  metric_print_hist(out, name, NULL, &c->field);
   MERGE_HISTS(MERGE_PRINT)
 #undef MERGE_PRINT
 }
@@ -206,7 +206,7 @@ static char *make_metrics(const void *context, const char *not_ready)
   metric_print_gauge(out, "sluice_ready", "1 if the catalogue has caught up and queries are read, otherwise 0",
                      not_ready == NULL);
   metrics_print_counters(view->counters, out);
-  print_figures(view->figures, out);
+  print_counters(view->merge_counters, out);
   print_shards(view, out);
   kafka_metrics_print(out);
   process_metrics_print(out);

@@ -6,7 +6,7 @@
 #include "daemon/config/config.h"
 #include "daemon/counters.h"
 #include "daemon/http/other_pages.h"
-#include "daemon/merge/merge_figures.h"
+#include "daemon/merge/merge_counters.h"
 #include "daemon/merge/shards_heard.h"
 
 /* What the pages show. All outlive them. */
@@ -14,7 +14,7 @@ struct merge_view {
   const struct config *config;
   const char *bootstrap;
   struct counters *counters;
-  struct merge_figures *figures;
+  struct merge_counters *merge_counters;
   struct merge_windows *windows;
   struct shards_heard *heard;
   int64_t started_ns;

@@ -17,7 +17,7 @@ enum { CLIENTS_TIMEOUT_S = 5, WINDOW_S = 60 };
 
 struct merge_service {
   struct counters counters;
-  struct merge_figures figures;
+  struct merge_counters merge_counters;
   struct merge_windows windows;
   int64_t windows_due_ns; /* when they are turned */
   struct alarm alarm;
@@ -47,13 +47,13 @@ static err_t open_parts(const struct config *config, struct merge_service *s)
     .config = config,
     .bootstrap = kafka_setup_bootstrap(&s->kafka),
     .counters = &s->counters,
-    .figures = &s->figures,
+    .merge_counters = &s->merge_counters,
     .windows = &s->windows,
     .heard = s->heard,
     .started_ns = s->status.started_ns,
   };
   s->pages = merge_pages(&s->view);
-  struct merge_thread_context context = { config, &s->kafka, &s->counters, &s->figures, s->heard, &s->alarm };
+  struct merge_thread_context context = { config, &s->kafka, &s->counters, &s->merge_counters, s->heard, &s->alarm };
   TRY(merge_thread_open(&context, &s->thread));
   return http_open(config->http.listen, &config->http.hosts, &s->status, &s->http);
 }
@@ -71,7 +71,7 @@ static void turn_windows(struct merge_service *s)
   if (clock_now_ns() < s->windows_due_ns)
     return;
   if (s->windows_due_ns) {
-#define MERGE_TURN(field, name, help) hist_window_turn(&s->windows.field, &s->figures.field);
+#define MERGE_TURN(field, name, help) hist_window_turn(&s->windows.field, &s->merge_counters.field);
     MERGE_HISTS(MERGE_TURN)
 #undef MERGE_TURN
     hist_window_turn(&s->windows.answer_us, &s->counters.answer_us);
@@ -96,7 +96,8 @@ static void print_line(void *service, char *text, size_t n)
   const char *not_ready = readiness_reason(&s->readiness);
 
   snprintf(text, n, "%s%s; merge: %" PRIu64 " queries open, %" PRIu64 " answered", not_ready ? "not ready: " : "ready",
-           not_ready ? not_ready : "", atomic_load(&s->figures.open_queries), counters_get(&s->counters.answers));
+           not_ready ? not_ready : "", atomic_load(&s->merge_counters.open_queries),
+           counters_get(&s->counters.answers));
 }
 
 static bool close_all(void *service)

@@ -57,14 +57,14 @@ static err_t take_part(struct merge_thread *t, const struct partial_record *reco
   struct open_joins_part part = { record->key, record->value, record->partition, record->offset, partial };
   enum open_joins_added added;
 
-  counters_add(&t->with.figures->parts, 1);
+  counters_add(&t->with.merge_counters->parts, 1);
   shards_heard_note(t->with.heard, partial->shard, partial->n_shards, now_ns);
   if (answered_queries_have(t->answered, query_digest_of(record->key))) {
-    counters_add(&t->with.figures->late, 1);
+    counters_add(&t->with.merge_counters->late, 1);
     return ERR_OK;
   }
   TRY(open_joins_add(t->joins, &part, now_ns, &added));
-  counters_add(&t->with.figures->duplicates, added == OPEN_JOINS_DUPLICATE);
+  counters_add(&t->with.merge_counters->duplicates, added == OPEN_JOINS_DUPLICATE);
   return ERR_OK;
 }
 
@@ -78,13 +78,13 @@ static err_t take_mark(struct merge_thread *t, struct span key, int64_t now_ns)
 
 static void note_heartbeat(struct merge_thread *t, const struct partial *partial, int64_t now_ns)
 {
-  counters_add(&t->with.figures->heartbeats, 1);
+  counters_add(&t->with.merge_counters->heartbeats, 1);
   shards_heard_note(t->with.heard, partial->shard, partial->n_shards, now_ns);
 }
 
 static void note_unusable(struct merge_thread *t, const struct partial_record *record)
 {
-  counters_add(&t->with.figures->unusable, 1);
+  counters_add(&t->with.merge_counters->unusable, 1);
   log_warn("partial_unusable", "partition=%" PRId32 " offset=%" PRId64 " reason=%s", record->partition, record->offset,
            log_failure());
 }
@@ -215,7 +215,7 @@ static err_t fill_batch(struct merge_thread *t)
 
   while (merge_batch_has_room(&t->batch) && clock_now_ns() < end_ns && (join = open_joins_take_ready(t->joins))) {
     TRY(merge_batch_add(&t->batch, join));
-    hist_add(&t->with.figures->wait_us, (uint64_t)((clock_now_ns() - join->since_ns) / CLOCK_NS_PER_US));
+    hist_add(&t->with.merge_counters->wait_us, (uint64_t)((clock_now_ns() - join->since_ns) / CLOCK_NS_PER_US));
     open_join_close(&join);
   }
   return ERR_OK;
@@ -299,11 +299,11 @@ static const char *why_not_ready(const struct merge_thread *t)
 
 static void show(struct merge_thread *t)
 {
-  struct merge_figures *f = t->with.figures;
+  struct merge_counters *c = t->with.merge_counters;
 
-  atomic_store(&f->open_queries, open_joins_count(t->joins));
-  atomic_store(&f->open_bytes, open_joins_bytes(t->joins));
-  atomic_store(&f->remembered, answered_queries_count(t->answered));
+  atomic_store(&c->open_queries, open_joins_count(t->joins));
+  atomic_store(&c->open_bytes, open_joins_bytes(t->joins));
+  atomic_store(&c->remembered, answered_queries_count(t->answered));
   shards_heard_forget(t->with.heard, clock_now_ns() - FORGET_SHARD_S * CLOCK_NS_PER_S);
   if (t->batch.n == 0)
     atomic_store(&t->not_ready, why_not_ready(t));
@@ -370,7 +370,7 @@ err_t merge_thread_open(const struct merge_thread_context *context, struct merge
   TRY(answered_queries_open((int64_t)config->merge.remember_ms * CLOCK_NS_PER_MS, &t->answered));
   t->clients_with = (struct merge_clients_context){ config, context->kafka, &t->is_stopping };
   TRY(merge_clients_open_producer(&t->clients_with, &t->clients));
-  struct merge_batch_context batch = { config, context->counters, context->figures, t->clients.transaction };
+  struct merge_batch_context batch = { config, context->counters, context->merge_counters, t->clients.transaction };
   TRY(merge_batch_init(&batch, &t->batch));
   if (pthread_create(&t->thread, NULL, run, t) != 0)
     FAIL(ERR_SYSTEM, "the merge thread cannot be started");

@@ -11,7 +11,7 @@
 #include "daemon/alarm.h"
 #include "daemon/counters.h"
 #include "daemon/kafka_setup.h"
-#include "daemon/merge/merge_figures.h"
+#include "daemon/merge/merge_counters.h"
 #include "daemon/merge/shards_heard.h"
 
 struct merge_thread;
@@ -20,7 +20,7 @@ struct merge_thread_context {
   const struct config *config;
   const struct kafka_setup *kafka;
   struct counters *counters;
-  struct merge_figures *figures;
+  struct merge_counters *merge_counters;
   struct shards_heard *heard;
   struct alarm *alarm;
 };

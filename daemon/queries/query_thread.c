@@ -44,7 +44,7 @@ struct query_thread {
   struct renewal_wait renewal;
   struct query_queue *queue;
   struct search_workers *workers;
-  struct search_figures *figures;
+  struct search_counters *search_counters;
   struct trial *trial;               /* NULL: there are none */
   uint32_t *weights;                 /* [n_spaces] */
   char member[QUERY_MEMBER_MAX + 1]; /* the id that is kept in the store's folder */
@@ -77,9 +77,9 @@ struct trial *query_thread_trial(const struct query_thread *t)
   return t->trial;
 }
 
-const struct search_figures *query_thread_figures(const struct query_thread *t)
+const struct search_counters *query_thread_counters(const struct query_thread *t)
 {
-  return t->figures;
+  return t->search_counters;
 }
 
 const char *query_thread_denied(struct query_thread *t)
@@ -299,7 +299,8 @@ err_t query_thread_open(const struct query_thread_context *context, struct query
   pthread_mutex_init(&t->reader_lock, NULL);
   struct kafka_layers layers = reader_layers(t);
   TRY(kafka_client_check(true, &layers)); /* what is wrong later was changed since then */
-  TRY(search_figures_open(context->config->n_spaces + ENGINE_SPACES_MORE, has_number, context->engine, &t->figures));
+  TRY(search_counters_open(context->config->n_spaces + ENGINE_SPACES_MORE, has_number, context->engine,
+                           &t->search_counters));
   TRY(open_queue(t));
   TRY(open_trial(t));
   *out = t;
@@ -333,7 +334,7 @@ err_t query_thread_start(struct query_thread *t)
     .engine = t->with.engine,
     .queue = t->queue,
     .reply = &t->intake.reply,
-    .figures = t->figures,
+    .search_counters = t->search_counters,
     .alarm = t->with.alarm,
     .max_batch = config->query.batch_size,
     .seen = t->with.seen,
@@ -380,7 +381,7 @@ void query_thread_close(struct query_thread **t)
   query_reader_close(&(*t)->reader);
   pthread_mutex_destroy(&(*t)->reader_lock);
   query_queue_close(&(*t)->queue);
-  search_figures_close(&(*t)->figures);
+  search_counters_close(&(*t)->search_counters);
   trial_close(&(*t)->trial);
   mem_free(&(*t)->weights);
   query_intake_fini(&(*t)->intake);

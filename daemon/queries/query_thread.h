@@ -14,7 +14,7 @@
 #include "daemon/kafka_setup.h"
 #include "daemon/queries/reply.h"
 #include "daemon/queries/trial.h"
-#include "daemon/search_figures.h"
+#include "daemon/search_counters.h"
 #include "daemon/seen/seen.h"
 #include "daemon/shadow/shadow_board.h"
 #include "engine/engine.h"
@@ -63,8 +63,8 @@ bool query_thread_is_assigned(struct query_thread *t);
 /* What tries queries; NULL: nothing does. It lives as long as the query thread. */
 struct trial *query_thread_trial(const struct query_thread *t);
 
-/* The figures of all searches. They live as long as the query thread. Thread: any. */
-const struct search_figures *query_thread_figures(const struct query_thread *t);
+/* The counters of all searches. They live as long as the query thread. Thread: any. */
+const struct search_counters *query_thread_counters(const struct query_thread *t);
 
 /* Is the query topic missing? Thread: main. */
 bool query_thread_is_topic_away(struct query_thread *t);

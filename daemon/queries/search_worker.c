@@ -47,7 +47,7 @@ struct search_workers {
   struct reply_context reply;
   struct seen_sets *seen;        /* NULL: there is no seen topic */
   struct shadow_thread *shadows; /* NULL: nothing is compared */
-  struct search_figures *figures;
+  struct search_counters *search_counters;
   struct alarm *alarm;
   _Atomic bool has_alarmed;
   struct worker *workers;
@@ -135,8 +135,8 @@ static void reply_all(struct worker *w, const struct lane *lane, int64_t began_n
 {
   const struct query_batch *batch = &lane->batch;
 
-  search_figures_add(w->all->figures, batch->queries[0]->number & ~ENGINE_PINNED, &batch->queries[0]->method,
-                     lane->answers, batch->n);
+  search_counters_add(w->all->search_counters, batch->queries[0]->number & ~ENGINE_PINNED, &batch->queries[0]->method,
+                      lane->answers, batch->n);
   for (size_t i = 0; i < batch->n; i++) {
     int64_t queued_us = (began_ns - batch->queries[i]->received_ns) / CLOCK_NS_PER_US;
     lane->answers[i].queued_us = queued_us > 0 ? (uint32_t)queued_us : 0;
@@ -337,7 +337,7 @@ err_t search_workers_open(size_t n, const struct search_context *context, struct
   all->reply = *context->reply;
   if (context->seen)
     TRY(seen_sets_open(context->seen, engine_key_hash(context->engine), &all->seen));
-  all->figures = context->figures;
+  all->search_counters = context->search_counters;
   all->alarm = context->alarm;
   TRY(open_shadows(context, all));
   TRY(mem_array(n, sizeof *all->workers, &all->workers));

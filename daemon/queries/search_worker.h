@@ -5,7 +5,7 @@
 
 #include "daemon/alarm.h"
 #include "daemon/queries/reply.h"
-#include "daemon/search_figures.h"
+#include "daemon/search_counters.h"
 #include "daemon/shadow/shadow_board.h"
 #include "daemon/seen/seen.h"
 #include "engine/engine.h"
@@ -16,8 +16,8 @@ struct search_workers;
 struct search_context {
   struct engine *engine;
   struct query_queue *queue;
-  const struct reply_context *reply; /* copied */
-  struct search_figures *figures;    /* they count their searches here */
+  const struct reply_context *reply;       /* copied */
+  struct search_counters *search_counters; /* they count their searches here */
   struct alarm *alarm;
   size_t max_batch;
   struct seen *seen;            /* NULL: no query excludes what a user has seen */

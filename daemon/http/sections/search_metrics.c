@@ -40,7 +40,7 @@ static void print_value(const struct metric *metric, const struct engine_space_i
                        atomic_load((const _Atomic uint64_t *)(const void *)((const char *)row + metric->offset)));
 }
 
-void search_metrics_print(const struct search_figures *figures, struct engine *engine, FILE *out)
+void search_metrics_print(const struct search_counters *search_counters, struct engine *engine, FILE *out)
 {
   for (size_t m = 0; m < sizeof metrics / sizeof metrics[0]; m++) {
     metric_print_head(out, metrics[m].name, metrics[m].offset ? "counter" : "histogram", metrics[m].help);
@@ -49,7 +49,7 @@ void search_metrics_print(const struct search_figures *figures, struct engine *e
       size_t n = 0;
       if (!engine_space_get(engine, s, &info))
         continue;
-      const struct search_row *rows = search_figures_of(figures, info.number, &n);
+      const struct search_row *rows = search_counters_of(search_counters, info.number, &n);
       for (size_t i = 0; i < n; i++)
         print_value(&metrics[m], &info, &rows[i], out);
     }

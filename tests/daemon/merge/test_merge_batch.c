@@ -17,7 +17,7 @@
 
 static struct config config;
 static struct counters counters;
-static struct merge_figures figures;
+static struct merge_counters merge_counters;
 static struct merge_batch batch;
 static struct region scratch;
 static struct open_joins *joins;
@@ -53,7 +53,7 @@ bool transaction_has_topic(struct transaction *t, const char *topic, int timeout
 
 static int begin(void **state)
 {
-  struct merge_batch_context context = { &config, &counters, &figures, NULL };
+  struct merge_batch_context context = { &config, &counters, &merge_counters, NULL };
 
   (void)state;
   config.query.answer_topic = "answers";

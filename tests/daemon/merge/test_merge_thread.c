@@ -25,7 +25,7 @@ static struct stubborn_broker broker;
 static struct config config;
 static struct kafka_setup setup;
 static struct counters counters;
-static struct merge_figures figures;
+static struct merge_counters merge_counters;
 static struct shards_heard *heard;
 static struct alarm alarms;
 static struct merge_thread *merge;
@@ -53,7 +53,7 @@ static void configure(void)
 
 static void open_merge(const struct config *with, struct merge_thread **out)
 {
-  struct merge_thread_context context = { with, &setup, &counters, &figures, heard, &alarms };
+  struct merge_thread_context context = { with, &setup, &counters, &merge_counters, heard, &alarms };
 
   assert_ok(merge_thread_open(&context, out));
 }

@@ -34,7 +34,7 @@ static struct temp_dir dir;
 static char path[PATH_MAX], wider[PATH_MAX];
 static struct engine *engine;
 static struct query_queue *queue;
-static struct search_figures *figures;
+static struct search_counters *search_counters;
 
 static void open_delivery(void)
 {
@@ -88,14 +88,14 @@ static int open_all(void **state)
   open_delivery();
   open_engine();
   assert_ok(query_queue_open(&queue_config, 1 << 20, &queue));
-  assert_ok(search_figures_open(8, is_there, NULL, &figures));
+  assert_ok(search_counters_open(8, is_there, NULL, &search_counters));
   return 0;
 }
 
 static int close_all(void **state)
 {
   (void)state;
-  search_figures_close(&figures);
+  search_counters_close(&search_counters);
   query_queue_close(&queue);
   engine_close(&engine);
   temp_dir_fini(&dir);
@@ -136,7 +136,12 @@ static void add(uint32_t generation, const char *model_path)
 static void run_workers(void)
 {
   struct search_context context = {
-    .engine = engine, .queue = queue, .reply = &reply, .figures = figures, .alarm = &alarm_, .max_batch = 4
+    .engine = engine,
+    .queue = queue,
+    .reply = &reply,
+    .search_counters = search_counters,
+    .alarm = &alarm_,
+    .max_batch = 4,
   };
   struct search_workers *workers;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The figures of searches: a row for each method, however many threads begin it at the same time. */
+/* The counters of searches: a row for each method, however many threads begin it at the same time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,11 +9,11 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "daemon/search_figures.h"
+#include "daemon/search_counters.h"
 
 enum { N_THREADS = 4, N_ROUNDS = 2000, N_METHODS = 5 };
 
-static struct search_figures *figures;
+static struct search_counters *search_counters;
 static size_t removed_below; /* generations with smaller numbers are not there */
 
 static bool is_there(void *context, size_t number)
@@ -33,7 +33,7 @@ static void add(size_t space, const char *name, uint32_t arg, bool is_exact)
   struct method method = { .args = { arg }, .n_args = 1 };
 
   snprintf(method.name, sizeof method.name, "%s", name);
-  search_figures_add(figures, space, &method, answers, 2);
+  search_counters_add(search_counters, space, &method, answers, 2);
 }
 
 static void *add_all(void *context)
@@ -53,14 +53,14 @@ static void threads_share_the_rows_of_their_methods(void **state)
   size_t n;
 
   (void)state;
-  assert_int_equal(search_figures_open(2, is_there, NULL, &figures), ERR_OK);
+  assert_int_equal(search_counters_open(2, is_there, NULL, &search_counters), ERR_OK);
   for (int i = 0; i < N_THREADS; i++)
     assert_int_equal(pthread_create(&threads[i], NULL, add_all, NULL), 0);
   for (int i = 0; i < N_THREADS; i++)
     pthread_join(threads[i], NULL);
-  search_figures_of(figures, 0, &n);
+  search_counters_of(search_counters, 0, &n);
   assert_int_equal(n, 0);
-  const struct search_row *rows = search_figures_of(figures, 1, &n);
+  const struct search_row *rows = search_counters_of(search_counters, 1, &n);
   assert_int_equal(n, N_METHODS);
   for (size_t i = 0; i < n; i++) {
     uint64_t batches = N_THREADS * N_ROUNDS / N_METHODS;
@@ -70,7 +70,7 @@ static void threads_share_the_rows_of_their_methods(void **state)
     assert_int_equal(rows[i].n_items, 20 * batches);
     assert_int_equal(rows[i].n_scored, 6 * batches);
   }
-  search_figures_close(&figures);
+  search_counters_close(&search_counters);
 }
 
 static void clients_cannot_make_rows_by_arguments(void **state)
@@ -78,12 +78,12 @@ static void clients_cannot_make_rows_by_arguments(void **state)
   size_t n;
 
   (void)state;
-  assert_int_equal(search_figures_open(1, is_there, NULL, &figures), ERR_OK);
+  assert_int_equal(search_counters_open(1, is_there, NULL, &search_counters), ERR_OK);
   for (uint32_t arg = 1; arg < 100; arg++)
     add(0, "average", arg, false);
-  search_figures_of(figures, 0, &n);
+  search_counters_of(search_counters, 0, &n);
   assert_int_equal(n, 1);
-  search_figures_close(&figures);
+  search_counters_close(&search_counters);
 }
 
 static void rows_of_removed_generations_are_used_again_and_begin_at_zero(void **state)
@@ -92,24 +92,24 @@ static void rows_of_removed_generations_are_used_again_and_begin_at_zero(void **
 
   (void)state;
   removed_below = 0;
-  assert_int_equal(search_figures_open(2, is_there, NULL, &figures), ERR_OK);
+  assert_int_equal(search_counters_open(2, is_there, NULL, &search_counters), ERR_OK);
   for (size_t number = 0; number < 50; number++) {
     removed_below = number > 0 ? number - 1 : 0;
     add(number, "exact", 0, true);
     add(number, "brute_force", 0, true);
-    const struct search_row *rows = search_figures_of(figures, number, &n);
+    const struct search_row *rows = search_counters_of(search_counters, number, &n);
     assert_int_equal(n, 2);
     assert_string_equal(atomic_load(&rows[0].method), "exact");
     assert_int_equal(rows[0].n_queries, 2);
     assert_int_equal(rows[0].batch_us.sum, 100);
-    search_figures_of(figures, number + 1, &n);
+    search_counters_of(search_counters, number + 1, &n);
     assert_int_equal(n, 0);
   }
   removed_below = 0;
   add(50, "exact", 0, true); /* no room: the others are there */
-  search_figures_of(figures, 50, &n);
+  search_counters_of(search_counters, 50, &n);
   assert_int_equal(n, 0);
-  search_figures_close(&figures);
+  search_counters_close(&search_counters);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the role merge counts and shows besides struct counters. Thread: any; all are atomic. */
-#ifndef DAEMON_MERGE_MERGE_FIGURES_H
-#define DAEMON_MERGE_MERGE_FIGURES_H
+/* The counters and histograms of the role merge, besides struct counters. Thread: any; all are atomic. */
+#ifndef DAEMON_MERGE_MERGE_COUNTERS_H
+#define DAEMON_MERGE_MERGE_COUNTERS_H
 
 #include <stdatomic.h>
 
@@ -29,7 +29,7 @@
   X(wait_us, "sluice_merge_wait_seconds", "Seconds from a query's first part to its last, or to the end of its wait") \
   X(send_us, "sluice_merge_send_seconds", "Seconds that sending a batch of answers took")
 
-struct merge_figures {
+struct merge_counters {
 #define MERGE_FIELD(field, name, help) _Atomic uint64_t field;
   MERGE_COUNTERS(MERGE_FIELD)
   MERGE_GAUGES(MERGE_FIELD)
