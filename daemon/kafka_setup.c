@@ -3,23 +3,18 @@
 #include "daemon/kafka_setup.h"
 
 #include "base/log.h"
+#include "daemon/config/config_kafka.h"
 #include "daemon/config/config_shard.h"
 
 static err_t create_topics(struct kafka_setup *s)
 {
-  const char *topics[] = {
-    s->config->catalogue.topic,    s->config->catalogue.dead_letter_topic,
-    s->config->query.topic,        s->config->query.answer_topic,
-    s->config->seen.topic,         config_is_shard(s->config) ? s->config->query.partials_topic : "",
-    s->config->models.files_topic, s->config->models.shadow_topic
-  };
-
-  for (size_t i = 0; i < sizeof topics / sizeof topics[0]; i++) {
-    if (*topics[i])
-      TRY(embedded_broker_create_topic(s->broker, topics[i], (int)s->config->embedded_broker.partitions));
+  for (size_t i = 0; i < CONFIG_KAFKA_TOPICS; i++) {
+    const struct config_kafka_topic *topic = &config_kafka_topics[i];
+    const char *name = config_kafka_topic_name(s->config, i);
+    if (*name && (!topic->is_for_shards || config_is_shard(s->config)))
+      TRY(embedded_broker_create_topic(s->broker, name,
+                                       topic->is_ordered ? 1 : (int)s->config->embedded_broker.partitions));
   }
-  if (*s->config->models.topic) /* its records have an order */
-    TRY(embedded_broker_create_topic(s->broker, s->config->models.topic, 1));
   return ERR_OK;
 }
 

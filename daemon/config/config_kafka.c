@@ -15,13 +15,13 @@ const struct config_kafka_section config_kafka_sections[CONFIG_KAFKA_SECTIONS] =
 };
 
 const struct config_kafka_topic config_kafka_topics[CONFIG_KAFKA_TOPICS] = {
-  { "catalogue.topic", AT(catalogue.topic) },
-  { "catalogue.dead_letter_topic", AT(catalogue.dead_letter_topic) },
-  { "query.topic", AT(query.topic) },
-  { "query.answer_topic", AT(query.answer_topic) },
-  { "query.partials_topic", AT(query.partials_topic) },
-  { "seen.topic", AT(seen.topic) },
-  { "models.topic", AT(models.topic) },
-  { "models.files_topic", AT(models.files_topic) },
-  { "models.shadow_topic", AT(models.shadow_topic) },
+  { .path = "catalogue.topic", .offset = AT(catalogue.topic) },
+  { .path = "catalogue.dead_letter_topic", .offset = AT(catalogue.dead_letter_topic) },
+  { .path = "query.topic", .offset = AT(query.topic) },
+  { .path = "query.answer_topic", .offset = AT(query.answer_topic) },
+  { .path = "query.partials_topic", .offset = AT(query.partials_topic), .is_for_shards = true },
+  { .path = "seen.topic", .offset = AT(seen.topic) },
+  { .path = "models.topic", .offset = AT(models.topic), .is_ordered = true },
+  { .path = "models.files_topic", .offset = AT(models.files_topic) },
+  { .path = "models.shadow_topic", .offset = AT(models.shadow_topic) },
 };

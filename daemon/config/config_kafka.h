@@ -19,6 +19,8 @@ extern const struct config_kafka_section config_kafka_sections[CONFIG_KAFKA_SECT
 struct config_kafka_topic {
   const char *path;
   size_t offset;
+  bool is_for_shards; /* daemons with the whole catalogue do not use it */
+  bool is_ordered;    /* its records have an order: it has one partition */
 };
 
 extern const struct config_kafka_topic config_kafka_topics[CONFIG_KAFKA_TOPICS];
