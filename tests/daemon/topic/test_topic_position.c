@@ -48,12 +48,13 @@ static struct store_position stored_at(int32_t partition, int64_t last, int64_t 
 static void a_new_partition_is_read_from_its_first_record(void **state)
 {
   struct topic_positions t = { 0 };
-  int64_t from;
+  int64_t from, begin = clock_unix_ms();
 
   (void)state;
   assert_false(topic_positions_have_caught_up(&t)); /* no partition is known yet */
   assert_ok(topic_positions_add(&t, NULL, 5, 8, &from));
   assert_int_equal(from, 5);
+  assert_in_range(t.items[0].position.complete_unix_ms, begin, clock_unix_ms());
   assert_false(topic_positions_have_caught_up(&t));
   for (int64_t offset = 5; offset < 8; offset++) {
     assert_false(topic_positions_have_caught_up(&t));
@@ -168,13 +169,20 @@ static void at_its_end_a_partition_is_complete_as_of_now(void **state)
   int64_t read = complete_of(&t);
   assert_in_range(read, begin - 1, clock_unix_ms()); /* nothing has come since */
   assert_false(take(&t, record_at(0, 41, "last", 100)));
+  clock_sleep_ns(20 * CLOCK_NS_PER_MS);
   topic_positions_note_end(&t, 0, 42);
+  assert_in_range(complete_of(&t), read + 15, clock_unix_ms());
   clock_sleep_ns(20 * CLOCK_NS_PER_MS);
   topic_positions_touch(&t);
-  assert_in_range(complete_of(&t), read + 15, clock_unix_ms());
+  assert_in_range(complete_of(&t), read + 35, clock_unix_ms());
   assert_true(take(&t, record_at(0, 42, "v", 100)));
+  read = complete_of(&t);
+  clock_sleep_ns(20 * CLOCK_NS_PER_MS);
+  topic_positions_touch(&t); /* more may follow the record */
+  assert_int_equal(complete_of(&t), read);
   topic_positions_note_end(&t, 0, 43);
-  assert_in_range(t.longest_read_ns, 0, 60 * CLOCK_NS_PER_S); /* being away is not reading */
+  assert_in_range(complete_of(&t), read + 15, clock_unix_ms());
+  assert_int_equal(t.longest_read_ns, 0); /* being away is not reading */
   topic_positions_fini(&t);
 }
 
@@ -249,6 +257,9 @@ static void without_compaction_a_missing_record_is_another_topic(void **state)
   (void)state;
   assert_ok(topic_positions_add(&t, &stored, 0, 100, &from));
   assert_fails(topic_positions_advance(&t, &record, &is_new), ERR_DISCONTINUITY, "offset 41");
+  topic_positions_clear(&t); /* of the next topic it is not known yet */
+  assert_ok(topic_positions_add(&t, &stored, 0, 100, &from));
+  assert_true(take(&t, record));
   topic_positions_fini(&t);
 }
 
@@ -299,13 +310,16 @@ static void an_end_moves_the_position_forward_and_never_back(void **state)
   assert_true(take(&t, record_at(0, 9, "v", 1)));
   topic_positions_note_end(&t, 0, 12); /* after the markers of a transaction */
   assert_true(topic_positions_have_caught_up(&t));
+  assert_int_not_equal(t.longest_read_ns, 0); /* the end that was known is reached */
   assert_int_equal(topic_positions_list_changed(&t, positions), 1);
   assert_int_equal(positions[0].at.next, 12);
   assert_int_equal(positions[0].last_offset, 9);
   topic_positions_note_end(&t, 0, 10);
   topic_positions_note_end(&t, 0, 12);
-  topic_positions_note_end(&t, 7, 12); /* partitions that are not read */
+  topic_positions_note_end(&t, INT32_MAX, 12); /* partitions that are not read */
   topic_positions_note_end(&t, -1, 12);
+  topic_positions_note_log_end(&t, INT32_MAX, 12);
+  topic_positions_note_log_end(&t, -1, 12);
   assert_false(topic_positions_any_changed(&t));
   topic_positions_fini(&t);
 }
@@ -329,6 +343,53 @@ static void added_partitions_come_after_those_that_are_read(void **state)
   for (int32_t p = 0; p < 3; p++)
     assert_int_equal(positions[p].at.partition, p);
   assert_int_equal(topic_positions_list_changed(&t, positions), 0);
+  topic_positions_fini(&t);
+}
+
+/* Otherwise a daemon that is killed before it stores a later position has no record to compare. */
+static void the_position_at_the_first_record_is_listed_until_it_is_stored(void **state)
+{
+  struct store_position stored = stored_at(1, 41, 42, "v41", 500), positions[2];
+  struct topic_record first = record_at(0, 0, "v", 100);
+  struct topic_positions t = { 0 };
+  int64_t from;
+
+  (void)state;
+  assert_ok(topic_positions_add(&t, NULL, 0, 9, &from));
+  assert_ok(topic_positions_add(&t, &stored, 0, 50, &from));
+  assert_int_equal(topic_positions_list_first(&t, positions), 0);
+  assert_true(take(&t, first));
+  assert_true(take(&t, record_at(0, 1, "w", 200)));
+  assert_false(take(&t, record_at(1, 41, "v41", 500)));
+  assert_true(take(&t, record_at(1, 42, "v", 500))); /* the store has a record of this partition */
+  assert_int_equal(topic_positions_list_first(&t, positions), 1);
+  assert_int_equal(positions[0].at.partition, 0);
+  assert_int_equal(positions[0].at.next, 0);
+  assert_int_equal(positions[0].last_offset, 0);
+  assert_true(topic_position_matches(&positions[0], &first));
+  topic_positions_mark_first_stored(&t);
+  assert_true(take(&t, record_at(0, 2, "x", 300)));
+  assert_int_equal(topic_positions_list_first(&t, positions), 0);
+  topic_positions_fini(&t);
+}
+
+static void partitions_of_other_shards_and_paused_ones_are_not_waited_for_and_not_stored(void **state)
+{
+  struct store_position positions[3];
+  struct topic_positions t = { 0 };
+  int64_t from;
+
+  (void)state;
+  assert_ok(topic_positions_add_foreign(&t));
+  assert_true(topic_positions_have_caught_up(&t));
+  assert_ok(topic_positions_add(&t, NULL, 0, 9, &from));
+  assert_false(topic_positions_have_caught_up(&t));
+  t.items[1].is_paused = true;
+  assert_true(topic_positions_have_caught_up(&t));
+  assert_ok(topic_positions_add(&t, NULL, 0, 0, &from));
+  topic_positions_touch(&t);
+  assert_int_equal(topic_positions_list_changed(&t, positions), 1);
+  assert_int_equal(positions[0].at.partition, 2);
   topic_positions_fini(&t);
 }
 
@@ -403,6 +464,8 @@ int main(void)
     cmocka_unit_test(a_partition_with_only_markers_goes_on_after_them),
     cmocka_unit_test(an_end_moves_the_position_forward_and_never_back),
     cmocka_unit_test(added_partitions_come_after_those_that_are_read),
+    cmocka_unit_test(the_position_at_the_first_record_is_listed_until_it_is_stored),
+    cmocka_unit_test(partitions_of_other_shards_and_paused_ones_are_not_waited_for_and_not_stored),
     cmocka_unit_test(a_record_of_a_partition_that_is_not_read_is_an_error),
     cmocka_unit_test(over_restarts_each_record_is_new_exactly_once),
   };
