@@ -15,13 +15,22 @@
 #include "ingest/wire/wire_partial.h"
 #include "tests/support/assert_ok.h"
 
+static char *reply_topics[] = { "mine.*" };
 static struct config config;
 static struct counters counters;
 static struct merge_counters merge_counters;
 static struct merge_batch batch;
 static struct region scratch;
 static struct open_joins *joins;
-static enum sender_fate fate; /* of all answers */
+static enum sender_fate fate;         /* of all answers */
+static const enum sender_fate *fates; /* of each answer; NULL: `fate` */
+static bool has_topic;                /* the one that a query names */
+static bool has_transactions;         /* the producer: it aborts all messages when one fails */
+
+/* The messages that were sent last; without transactions the marks come alone. */
+enum { SENT_MAX = 8 };
+static struct sender_message sent[SENT_MAX];
+static size_t n_sent, n_sends;
 
 /* ---- The producer ---- */
 
@@ -32,11 +41,15 @@ err_t transaction_send(struct transaction *t, struct transaction_message *messag
   (void)r;
   (void)positions;
   (void)n_positions;
+  n_sends++;
+  n_sent = n;
   for (size_t i = 0; i < n; i++) {
-    messages[i].fate = i < n / 2 ? fate : SENDER_CLOSED;
+    if (i < SENT_MAX)
+      sent[i] = messages[i].message;
+    messages[i].fate = fates ? fates[i] : i < n / 2 || !has_transactions ? fate : SENDER_CLOSED;
     messages[i].reason = "not wanted";
   }
-  if (fate != SENDER_DELIVERED)
+  if (fates || fate != SENDER_DELIVERED)
     FAIL(ERR_KAFKA_RETRY, "a message was refused");
   return ERR_OK;
 }
@@ -46,7 +59,7 @@ bool transaction_has_topic(struct transaction *t, const char *topic, int timeout
   (void)t;
   (void)topic;
   (void)timeout_ms;
-  return true;
+  return has_topic;
 }
 
 /* ---- The tests ---- */
@@ -56,10 +69,18 @@ static int begin(void **state)
   struct merge_batch_context context = { &config, &counters, &merge_counters, NULL };
 
   (void)state;
+  config.catalogue.topic = config.catalogue.dead_letter_topic = config.query.topic = config.seen.topic = "";
+  config.models.topic = config.models.files_topic = config.models.shadow_topic = "";
   config.query.answer_topic = "answers";
   config.query.partials_topic = "partials";
-  config.merge.is_exactly_once = true;
-  atomic_store(&counters.undeliverable, 0);
+  config.query.reply_topics = (struct config_list){ reply_topics, 1 };
+  config.merge.is_exactly_once = has_transactions = true;
+  has_topic = true;
+  fate = SENDER_DELIVERED;
+  fates = NULL;
+  n_sends = 0;
+  memset(&counters, 0, sizeof counters);
+  memset(&merge_counters, 0, sizeof merge_counters);
   assert_ok(open_joins_open(1 << 30, CLOCK_NS_PER_S, &joins));
   assert_ok(merge_batch_init(&context, &batch));
   return 0;
@@ -74,27 +95,241 @@ static int end(void **state)
   return 0;
 }
 
-/* Add the answer of a layout with one shard to the batch. Its id has so many bytes. */
-static void add(const char *key, size_t n_id)
+/* Add the answer of a query to the batch, of which only this part has come. */
+static void add_part(const char *key, const struct partial *partial, struct span encoded)
 {
   AUTO(open_join_close) struct open_join *join = NULL;
-  struct span head, encoded, value;
-  struct partial partial = { .n_shards = 1, .k = 1, .model = span_of_str("m") };
+  struct span head, value;
   enum open_joins_added added;
+
+  assert_ok(wire_encode_partial(partial, &scratch, &head));
+  assert_ok(wire_complete_partial(head, encoded, &scratch, &value));
+  struct open_joins_part part = { span_of_str(key), value, 7, 0, partial };
+  assert_ok(open_joins_add(joins, &part, 0, &added));
+  open_joins_note_time(joins, CLOCK_NS_PER_S, NULL, 0);
+  join = open_joins_take_ready(joins);
+  assert_non_null(join);
+  assert_ok(merge_batch_add(&batch, join));
+  region_reset(&scratch);
+}
+
+static void add_answer(const char *key, const struct partial *partial, const struct answer *answer)
+{
+  struct span encoded;
+
+  assert_ok(wire_encode_answer(answer, WIRE_PROTOBUF, &scratch, &encoded));
+  add_part(key, partial, encoded);
+}
+
+/* Add the answer of a layout with one shard. Its id has so many bytes. */
+static void add(const char *key, size_t n_id)
+{
+  struct partial partial = { .n_shards = 1, .k = 1, .model = span_of_str("m") };
   char *id;
 
   assert_ok(region_array(&scratch, n_id, 1, &id));
   memset(id, 'i', n_id);
   struct answer answer = { .id = span_of(id, n_id), .space = span_of_str("books"), .generation = 1 };
-  assert_ok(wire_encode_answer(&answer, WIRE_PROTOBUF, &scratch, &encoded));
-  assert_ok(wire_encode_partial(&partial, &scratch, &head));
-  assert_ok(wire_complete_partial(head, encoded, &scratch, &value));
-  struct open_joins_part part = { span_of_str(key), value, 0, 0, &partial };
-  assert_ok(open_joins_add(joins, &part, 0, &added));
-  join = open_joins_take_ready(joins);
-  assert_non_null(join);
-  assert_ok(merge_batch_add(&batch, join));
-  region_reset(&scratch);
+  add_answer(key, &partial, &answer);
+}
+
+/* Add an answer of a query that names a topic for it. Return the topic where it goes. */
+static const char *topic_of(const char *named)
+{
+  struct partial partial = { .n_shards = 1, .k = 1, .model = span_of_str("m"), .reply_topic = span_of_str(named) };
+  struct answer answer = { .id = span_of_str("id"), .space = span_of_str("books"), .generation = 1 };
+
+  add_answer("q", &partial, &answer);
+  return batch.replies[batch.n - 1].topic;
+}
+
+static void assert_span(struct span span, const char *text)
+{
+  assert_true(span_equal(span, span_of_str(text)));
+}
+
+static struct answer decode(struct span value)
+{
+  struct answer out;
+
+  assert_ok(wire_decode_answer(value, &scratch, &out));
+  return out;
+}
+
+static void an_answer_has_the_key_the_format_and_the_trace_of_its_query(void **state)
+{
+  const struct span trace[] = { span_of_str("parent"), { 0 }, span_of_str("baggage") };
+  struct partial partial = { .n_shards = 1, .k = 1, .model = span_of_str("m"), .has_key = true, .trace = trace, .n_trace = 3 };
+  struct answer answer = { .id = span_of_str("id"), .space = span_of_str("books"), .generation = 3 };
+
+  (void)state;
+  partial.key = span_of_str("user");
+  add_answer("q", &partial, &answer);
+  partial.is_json = true;
+  partial.has_key = false;
+  add_answer("r", &partial, &answer);
+  assert_ok(merge_batch_send(&batch, NULL, NULL, 0));
+  assert_int_equal(n_sent, 4);
+  for (size_t i = 0; i < 2; i++) {
+    assert_string_equal(sent[i].topic, "answers");
+    assert_false(sent[i].has_partition);
+    assert_int_equal(sent[i].n_headers, 3);
+    assert_span(sent[i].headers[0].value, i ? "application/json" : "application/x-protobuf");
+    assert_span(sent[i].headers[1].value, "parent");
+    assert_string_equal(sent[i].headers[2].name, "baggage");
+  }
+  assert_true(sent[0].has_key);
+  assert_span(sent[0].key, "user");
+  assert_span(decode(sent[0].value).id, "id");
+  assert_int_equal(decode(sent[0].value).generation, 3);
+  assert_false(sent[1].has_key);
+  assert_int_equal(sent[1].value.p[0], '{');
+}
+
+/* A merge that begins again reads the marks: they say which queries it must not answer a second time. */
+static void the_mark_of_a_query_is_where_its_parts_are(void **state)
+{
+  struct partial mark;
+
+  (void)state;
+  add("a", 10);
+  add("b", 10);
+  assert_ok(merge_batch_send(&batch, NULL, NULL, 0));
+  assert_int_equal(n_sent, 4);
+  for (size_t i = 0; i < 2; i++) {
+    const struct sender_message *m = &sent[2 + i];
+    assert_string_equal(m->topic, "partials");
+    assert_true(m->has_partition);
+    assert_int_equal(m->partition, 7);
+    assert_true(m->has_key);
+    assert_span(m->key, i ? "b" : "a");
+    assert_ok(wire_decode_partial(m->value, &scratch, &mark));
+    assert_int_equal(mark.kind, PARTIAL_ANSWERED);
+  }
+}
+
+/* A mark without its answer would lose the answer. */
+static void without_transactions_the_marks_are_sent_once_the_answers_are_delivered(void **state)
+{
+  (void)state;
+  config.merge.is_exactly_once = has_transactions = false;
+  add("a", 10);
+  fate = SENDER_UNSURE;
+  assert_int_equal(merge_batch_send(&batch, NULL, NULL, 0), ERR_KAFKA_RETRY);
+  assert_int_equal(n_sends, 1);
+  assert_string_equal(sent[0].topic, "answers");
+  fate = SENDER_DELIVERED;
+  assert_ok(merge_batch_send(&batch, NULL, NULL, 0));
+  assert_int_equal(n_sends, 3);
+  assert_int_equal(n_sent, 1);
+  assert_string_equal(sent[0].topic, "partials");
+}
+
+static void a_topic_that_the_query_names_is_used_if_it_is_allowed_and_there(void **state)
+{
+  (void)state;
+  assert_string_equal(topic_of(""), "answers");
+  assert_string_equal(topic_of("answers"), "answers");
+  assert_string_equal(topic_of("mine.a"), "mine.a");
+  assert_true(batch.replies[batch.n - 1].is_own_topic);
+  assert_string_equal(topic_of("others.a"), "answers");
+  has_topic = false;
+  assert_string_equal(topic_of("mine.a"), "answers");
+  assert_false(batch.replies[batch.n - 1].is_own_topic);
+}
+
+static void an_answer_that_its_own_topic_does_not_take_goes_to_the_configured_one(void **state)
+{
+  (void)state;
+  topic_of("mine.a");
+  fate = SENDER_AWAY;
+  assert_int_equal(merge_batch_send(&batch, NULL, NULL, 0), ERR_KAFKA_RETRY);
+  fate = SENDER_DELIVERED;
+  assert_ok(merge_batch_send(&batch, NULL, NULL, 0));
+  assert_string_equal(sent[0].topic, "answers");
+  struct answer answer = decode(sent[0].value);
+  assert_int_equal(answer.error, ANSWER_INTERNAL);
+  assert_span(answer.id, "id");
+  assert_span(answer.space, "books");
+  assert_non_null(strstr(answer.error_message, "the query's reply_topic: not wanted"));
+}
+
+/* The configured topic has no other in its place: the answer waits for it. */
+static void an_answer_waits_for_a_configured_topic_that_is_away(void **state)
+{
+  (void)state;
+  fate = SENDER_AWAY;
+  add("a", 10);
+  for (int i = 0; i < 2 * SENDER_UNSURE_MAX; i++)
+    assert_int_equal(merge_batch_send(&batch, NULL, NULL, 0), ERR_KAFKA_RETRY);
+  assert_int_equal(batch.n, 1);
+  assert_int_equal(batch.replies[0].error, ANSWER_OK);
+}
+
+static void an_answer_that_may_be_refused_is_tried_often(void **state)
+{
+  (void)state;
+  fate = SENDER_UNSURE;
+  add("a", 10);
+  for (int i = 1; i < SENDER_UNSURE_MAX; i++)
+    assert_int_equal(merge_batch_send(&batch, NULL, NULL, 0), ERR_KAFKA_RETRY);
+  assert_int_equal(batch.replies[0].error, ANSWER_OK);
+  assert_int_equal(merge_batch_send(&batch, NULL, NULL, 0), ERR_KAFKA_RETRY);
+  assert_int_equal(batch.replies[0].error, ANSWER_INTERNAL);
+}
+
+static void an_answer_of_a_shard_that_cannot_be_read_is_an_error(void **state)
+{
+  struct partial partial = { .shard = 1, .n_shards = 2, .k = 1, .model = span_of_str("m") };
+
+  (void)state;
+  add_part("q", &partial, span_of_str("\xff\xff\xff"));
+  assert_ok(merge_batch_send(&batch, NULL, NULL, 0));
+  struct answer answer = decode(sent[0].value);
+  assert_int_equal(answer.error, ANSWER_INTERNAL);
+  assert_non_null(strstr(answer.error_message, "shard 1 of 2: "));
+}
+
+static void what_is_sent_is_counted_once(void **state)
+{
+  struct answer answer = { .id = span_of_str("id"), .space = span_of_str("books"), .generation = 1 };
+  struct partial partial = { .n_shards = 1, .k = 1, .model = span_of_str("m"), .allow_partial = true };
+  struct hist_powers ages_us;
+
+  (void)state;
+  partial.asked_unix_ms = clock_unix_ms() - 5000;
+  add_answer("whole", &partial, &answer);
+  partial.n_shards = 2;
+  add_answer("incomplete", &partial, &answer);
+  partial.allow_partial = false;
+  add_answer("partial", &partial, &answer);
+  fate = SENDER_AWAY;
+  assert_int_equal(merge_batch_send(&batch, NULL, NULL, 0), ERR_KAFKA_RETRY);
+  assert_int_equal(counters_get(&counters.answers), 0);
+  fate = SENDER_DELIVERED;
+  assert_ok(merge_batch_send(&batch, NULL, NULL, 0));
+  assert_int_equal(counters_get(&counters.answers), 2);
+  assert_int_equal(counters_get(&counters.errors[ANSWER_PARTIAL]), 1);
+  assert_int_equal(counters_get(&merge_counters.incomplete), 1);
+  assert_int_equal(counters_get(&merge_counters.batches), 1);
+  assert_int_equal(counters_get(&merge_counters.retries), 1);
+  hist_powers_get(&counters.answer_us, &ages_us);
+  assert_int_equal(ages_us.n, 2);
+  assert_int_equal(ages_us.below[22], 0); /* 4.2 s */
+}
+
+static void a_batch_takes_its_maximum_of_answers(void **state)
+{
+  (void)state;
+  for (size_t i = 0; i < MERGE_BATCH_MAX; i++) {
+    assert_true(merge_batch_has_room(&batch));
+    add("a", 1);
+  }
+  assert_false(merge_batch_has_room(&batch));
+  merge_batch_clear(&batch);
+  assert_true(merge_batch_has_room(&batch));
+  add("a", MERGE_BATCH_BYTES);
+  assert_false(merge_batch_has_room(&batch));
 }
 
 static void a_refused_answer_becomes_an_error_and_is_then_given_up(void **state)
@@ -109,6 +344,26 @@ static void a_refused_answer_becomes_an_error_and_is_then_given_up(void **state)
   assert_int_equal(merge_batch_send(&batch, NULL, NULL, 0), ERR_KAFKA_RETRY);
   assert_int_equal(batch.n, 0);
   assert_int_equal(counters_get(&counters.undeliverable), 2);
+}
+
+/* What was delivered is not sent again, and the others are. */
+static void an_answer_that_is_given_up_leaves_the_others_with_their_fates(void **state)
+{
+  static const enum sender_fate in[] = { SENDER_REFUSED, SENDER_AWAY, SENDER_DELIVERED };
+
+  (void)state;
+  config.merge.is_exactly_once = has_transactions = false;
+  add("a", 1);
+  add("b", 2);
+  add("c", 3);
+  batch.replies[0].stage = MERGE_STAGE_ERROR;
+  fates = in;
+  assert_int_equal(merge_batch_send(&batch, NULL, NULL, 0), ERR_KAFKA_RETRY);
+  assert_int_equal(batch.n, 2);
+  for (size_t i = 0; i < 2; i++) {
+    assert_span(batch.replies[i].part_key, i ? "c" : "b");
+    assert_int_equal(batch.messages[i].fate, in[1 + i]);
+  }
 }
 
 static void a_batch_that_was_given_up_leaves_room_for_the_next(void **state)
@@ -130,7 +385,18 @@ static void a_batch_that_was_given_up_leaves_room_for_the_next(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(an_answer_has_the_key_the_format_and_the_trace_of_its_query, begin, end),
+    cmocka_unit_test_setup_teardown(the_mark_of_a_query_is_where_its_parts_are, begin, end),
+    cmocka_unit_test_setup_teardown(without_transactions_the_marks_are_sent_once_the_answers_are_delivered, begin, end),
+    cmocka_unit_test_setup_teardown(a_topic_that_the_query_names_is_used_if_it_is_allowed_and_there, begin, end),
+    cmocka_unit_test_setup_teardown(an_answer_that_its_own_topic_does_not_take_goes_to_the_configured_one, begin, end),
+    cmocka_unit_test_setup_teardown(an_answer_waits_for_a_configured_topic_that_is_away, begin, end),
+    cmocka_unit_test_setup_teardown(an_answer_that_may_be_refused_is_tried_often, begin, end),
+    cmocka_unit_test_setup_teardown(an_answer_of_a_shard_that_cannot_be_read_is_an_error, begin, end),
+    cmocka_unit_test_setup_teardown(what_is_sent_is_counted_once, begin, end),
+    cmocka_unit_test_setup_teardown(a_batch_takes_its_maximum_of_answers, begin, end),
     cmocka_unit_test_setup_teardown(a_refused_answer_becomes_an_error_and_is_then_given_up, begin, end),
+    cmocka_unit_test_setup_teardown(an_answer_that_is_given_up_leaves_the_others_with_their_fates, begin, end),
     cmocka_unit_test_setup_teardown(a_batch_that_was_given_up_leaves_room_for_the_next, begin, end),
   };
 

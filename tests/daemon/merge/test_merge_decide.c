@@ -184,6 +184,47 @@ static void of_different_models_the_most_frequent_is_used(void **state)
   assert_false(out.receipt.is_exact);
 }
 
+static void of_equally_frequent_models_that_of_the_first_shard_is_used(void **state)
+{
+  (void)state;
+  add(2, 4, "two", true)->answer.generation = 2;
+  add(1, 4, "two", true)->answer.generation = 2;
+  add(3, 4, "one", true);
+  add(0, 4, "one", true);
+  decide();
+  assert_int_equal(out.n_parts, 2);
+  assert_int_equal(out.generation, 1);
+}
+
+static void a_model_that_comes_later_and_is_less_frequent_is_not_used(void **state)
+{
+  (void)state;
+  add(0, 3, "two", true)->answer.generation = 2;
+  add(1, 3, "two", true)->answer.generation = 2;
+  add(2, 3, "one", true);
+  decide();
+  assert_int_equal(out.n_parts, 2);
+  assert_int_equal(out.generation, 2);
+}
+
+/* Whatever the order of the parts: two merges give the same answer. */
+static void of_equally_complete_layouts_the_smaller_one_is_used(void **state)
+{
+  static const struct {
+    uint32_t shard, of;
+  } in[] = { { 3, 4 }, { 0, 2 }, { 0, 4 } };
+
+  (void)state;
+  for (size_t first = 0; first < 3; first++) {
+    n_parts = 0;
+    for (size_t i = 0; i < 3; i++)
+      add(in[(first + i) % 3].shard, in[(first + i) % 3].of, "m", true);
+    decide();
+    assert_int_equal(out.n_shards, 2);
+    assert_int_equal(out.n_parts, 1);
+  }
+}
+
 static void the_most_complete_layout_is_used(void **state)
 {
   (void)state;
@@ -211,6 +252,9 @@ int main(void)
     cmocka_unit_test_setup(generations_with_the_same_file_are_not_joined, begin),
     cmocka_unit_test_setup(of_different_generations_the_most_frequent_is_used, begin),
     cmocka_unit_test_setup(of_different_models_the_most_frequent_is_used, begin),
+    cmocka_unit_test_setup(of_equally_frequent_models_that_of_the_first_shard_is_used, begin),
+    cmocka_unit_test_setup(a_model_that_comes_later_and_is_less_frequent_is_not_used, begin),
+    cmocka_unit_test_setup(of_equally_complete_layouts_the_smaller_one_is_used, begin),
     cmocka_unit_test_setup(the_most_complete_layout_is_used, begin),
   };
 

@@ -79,6 +79,7 @@ static void assert_same(const struct answer *a, const struct answer *b)
   assert_memory_equal(&a->receipt.bound, &b->receipt.bound, sizeof(float));
   assert_int_equal(a->counts.items, b->counts.items);
   assert_int_equal(a->counts.admitted, b->counts.admitted);
+  assert_int_equal(a->counts.has_admitted, b->counts.has_admitted);
 }
 
 static void random_splits_of_random_answers_become_the_whole(void **state)
@@ -242,6 +243,26 @@ static void counts_are_summed_and_times_are_the_slowest(void **state)
   assert_false(out.counts.has_admitted); /* one part does not know */
   assert_int_equal(out.queued_us, 5);
   assert_int_equal(out.searched_us, 200);
+  assert_false(out.has_time);
+  region_fini(&region);
+}
+
+static void the_time_of_the_answer_is_that_of_the_oldest_state(void **state)
+{
+  struct region region = { 0 };
+  struct pair p;
+  struct answer out;
+
+  (void)state;
+  make_pair(&p, 5, 2);
+  p.parts[0].answer.has_time = p.parts[1].answer.has_time = true;
+  for (int64_t first = 1000; first <= 3000; first += 2000) {
+    p.parts[0].answer.time_unix_ms = first;
+    p.parts[1].answer.time_unix_ms = 2000;
+    assert_ok(merge_join(p.list, 2, &region, &out));
+    assert_true(out.has_time);
+    assert_int_equal(out.time_unix_ms, first < 2000 ? first : 2000);
+  }
   region_fini(&region);
 }
 
@@ -271,6 +292,31 @@ static void an_item_that_was_a_hit_of_its_shard_may_be_outranked(void **state)
   assert_int_equal(out.explanations[1].verdict, VERDICT_OUTRANKED);
   assert_int_equal(out.explanations[1].rank, 0);
   assert_true(out.explanations[1].below_last_hit == 1.0f);
+  region_fini(&region);
+}
+
+/* Its shard's search was approximate. */
+static void an_item_that_belongs_among_the_hits_and_is_not_there_was_missed(void **state)
+{
+  static const struct {
+    uint32_t k;
+    float score;
+    enum verdict verdict;
+  } cases[] = { { 5, 1.0f, VERDICT_MISSED }, { 2, 2.5f, VERDICT_MISSED }, { 2, 1.0f, VERDICT_OUTRANKED } };
+  struct region region = { 0 };
+  struct pair p;
+  struct answer out;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct explanation item = { .key = span_of_str("x"), .verdict = VERDICT_HIT, .score = cases[i].score, .rank = 1 };
+    make_pair(&p, cases[i].k, 2);
+    p.parts[0].answer.explanations = &item;
+    p.parts[0].answer.n_explanations = 1;
+    assert_ok(merge_join(p.list, 2, &region, &out));
+    assert_int_equal(out.explanations[0].verdict, cases[i].verdict);
+    assert_int_equal(out.explanations[0].rank, 0);
+  }
   region_fini(&region);
 }
 
@@ -307,7 +353,9 @@ int main(void)
     cmocka_unit_test(watermarks_are_united_in_order),
     cmocka_unit_test(the_answer_names_the_generation_and_the_model_of_its_parts),
     cmocka_unit_test(counts_are_summed_and_times_are_the_slowest),
+    cmocka_unit_test(the_time_of_the_answer_is_that_of_the_oldest_state),
     cmocka_unit_test(an_item_that_was_a_hit_of_its_shard_may_be_outranked),
+    cmocka_unit_test(an_item_that_belongs_among_the_hits_and_is_not_there_was_missed),
     cmocka_unit_test(an_item_that_no_part_has_is_unknown_while_a_shard_is_missing),
   };
 

@@ -124,6 +124,17 @@ static void a_deadline_ends_the_wait_and_the_latest_of_the_shards_counts(void **
   assert_int_equal(open_joins_due_ns(joins), WAIT_NS);
 }
 
+static void no_deadline_prolongs_the_wait(void **state)
+{
+  (void)state;
+  add_within("q", 0, 3, (struct where){ 0, 1 }, 0, true, 500);
+  add_within("q", 1, 3, (struct where){ 0, 2 }, 800000, true, 500);
+  open_joins_note_time(joins, 800000, NULL, 0);
+  assert_int_equal(open_joins_due_ns(joins), WAIT_NS);
+  open_joins_note_time(joins, WAIT_NS, NULL, 0);
+  assert_int_equal(take("q"), 2);
+}
+
 /* Note a time, when the query's partition 1 is read to an offset. */
 static void note_reach(int64_t now_ns, int64_t next, int64_t end)
 {
@@ -242,6 +253,7 @@ static void memory_is_bounded_and_freed(void **state)
   open_joins_clear(joins);
   assert_true(open_joins_have_room(joins));
   assert_int_equal(open_joins_bytes(joins), 0);
+  assert_int_equal(open_joins_due_ns(joins), INT64_MAX);
 }
 
 static void answered_queries_are_kept_for_a_while(void **state)
@@ -260,6 +272,7 @@ static void answered_queries_are_kept_for_a_while(void **state)
   assert_false(answered_queries_have(answered, query_digest_of(span_of_str("5000"))));
   assert_ok(answered_queries_add(answered, query_digest_of(span_of_str("later")), 1010));
   assert_true(answered_queries_have(answered, query_digest_of(span_of_str("0"))));
+  assert_int_equal(answered_queries_count(answered), 5001);
   assert_ok(answered_queries_add(answered, query_digest_of(span_of_str("latest")), 2010));
   assert_false(answered_queries_have(answered, query_digest_of(span_of_str("0"))));
   assert_true(answered_queries_have(answered, query_digest_of(span_of_str("later"))));
@@ -276,6 +289,7 @@ int main(void)
     cmocka_unit_test_setup_teardown(parts_of_another_layout_do_not_complete_a_query, open_all, close_all),
     cmocka_unit_test_setup_teardown(a_query_waits_from_its_first_part_on, open_all, close_all),
     cmocka_unit_test_setup_teardown(a_deadline_ends_the_wait_and_the_latest_of_the_shards_counts, open_all, close_all),
+    cmocka_unit_test_setup_teardown(no_deadline_prolongs_the_wait, open_all, close_all),
     cmocka_unit_test_setup_teardown(a_query_is_kept_until_its_partition_is_read_to_the_end_that_it_had, open_all,
                                     close_all),
     cmocka_unit_test_setup_teardown(a_query_that_is_kept_is_ready_with_its_last_part, open_all, close_all),
