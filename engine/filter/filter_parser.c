@@ -20,7 +20,6 @@ err_t filter_parser_expected(const struct filter_parser *p, const char *expected
   char before[FILTER_PIECE_BYTES], found[FILTER_PIECE_BYTES];
   size_t offset = offset_of(p, &p->token);
 
-  filter_token_describe(&p->previous, before);
   if (p->previous.kind == TOKEN_END) /* nothing is before the token */
     FILTER_FAIL(p->build.text, offset, "expected %s, not %s", expected, filter_token_describe(&p->token, found));
   FILTER_FAIL(p->build.text, offset, "expected %s after %s, not %s", expected,

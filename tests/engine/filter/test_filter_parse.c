@@ -140,6 +140,7 @@ static void an_and_speaks_once_of_a_range_and_of_presence(void **state)
     { "not year < 5 and not year > 7", "not year between " LEAST " and 4 and not year between 8 and " GREATEST },
     { "has(year) and has(year)", "has(year)" },
     { "has(year) and year > 5 and has(price)", "year between 6 and " GREATEST " and has(price)" },
+    { "year in (1, 2) and has(year)", "year in (1, 2)" },
     { "country = 'a' and has(country) and has(tags) and tags has 'a'", "country in ('a') and tags has ('a')" },
     { "available and has(available) and has(adult)", "available = true and has(adult)" },
     { "has(year) or year > 5", "has(year) or year between 6 and " GREATEST },
@@ -214,7 +215,7 @@ static void bounds_of_integers_are_inclusive_and_exact(void **state)
     { "year < 1e300 and year > -1e300", "has(year)" },
     { "year between -1e300 and 1e300", "has(year)" },
     { "year = 1e300 or year = -1e300", "none" },
-    { "year in (3, 1, 2.0, 1.5, 1, 1e300)", "year in (1, 2, 3)" },
+    { "year in (3, 1, 2.0, 1.5, 1, 1e300, -1e300)", "year in (1, 2, 3)" },
     { "year in (1.5, 2)", "year between 2 and 2" },
     { "year in (1.5)", "none" },
   };
@@ -242,6 +243,7 @@ static void bounds_of_numbers_are_inclusive_and_exact(void **state)
     { "price < -1.7976931348623157e308", "none" },
     { "price in (2, -0.0, 0, 1e2, 2.0)", "price in (0.0, 2.0, 100.0)" },
     { "price in (2, 2.0)", "price between 2.0 and 2.0" },
+    { "price in (5E-1, 2e+1)", "price in (0.5, 20.0)" },
     { "price = 9007199254740992", "price between 9007199254740992.0 and 9007199254740992.0" },
     { "price = -9223372036854775808", "price between -9.2233720368547758e+18 and -9.2233720368547758e+18" },
     { "price = 1e-400", "price between 0.0 and 0.0" },
@@ -617,6 +619,10 @@ static void nodes_have_a_limit(void **state)
   append(&b, "year!=1 or ", 1000);
   append(&b, "adult", 1);
   assert_fails(parse_built(&b, &root), ERR_QUERY, "more than 1024 comparisons");
+  append(&b, "adult and adult and adult and adult and year=1.5 or ", 300); /* of each `and` nothing is left */
+  append(&b, "adult", 1);
+  assert_ok(parse_built(&b, &root));
+  assert_string_equal(print(root), "adult = true");
 }
 
 static size_t n_nodes_of(const struct filter_node *node)
