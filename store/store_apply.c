@@ -97,7 +97,6 @@ static err_t reset_attempt(struct batch *b)
 {
   struct store *s = b->store;
 
-  b->must_remember = false;
   s->effects.n_changes = 0;
   s->effects.n_refused = 0;
   s->effects.n_unfit = 0;

@@ -180,6 +180,9 @@ static void change_that_makes_an_item_too_large_is_left_out(void **state)
   assert_memory_equal(effects.kinds, want, sizeof want);
   assert_int_equal(effects.n_changes, 2);
   assert_int_equal(effects.n_unfit, 2);
+  changes[0].offset = 6;
+  assert_ok(store_apply(f->store, changes, 1, NULL, 0, &effects));
+  assert_int_equal(effects.n_unfit, 0); /* each batch has its own count */
   store_stats(f->store, &stats);
   assert_int_equal(stats.n_items, 2);
 }
