@@ -44,6 +44,33 @@ static void a_freed_record_is_taken_next_with_its_buffer_and_nothing_else(void *
   assert_null(pool);
 }
 
+static void a_record_has_copies_of_all_texts_of_its_query(void **state)
+{
+  static const char *const texts[] = { "key", "id", "space", "head", "parent", "state", "baggage" };
+  struct trace_headers trace = { { span_of_str(texts[4]), span_of_str(texts[5]), span_of_str(texts[6]) } };
+  struct reply_pool *pool;
+
+  (void)state;
+  assert_ok(reply_pool_open(1, &pool));
+  struct reply_record *r = reply_pool_take(pool);
+  struct reply_texts from = {
+    .key = span_of_str(texts[0]),
+    .id = span_of_str(texts[1]),
+    .space = span_of_str(texts[2]),
+    .head = span_of_str(texts[3]),
+    .trace = &trace,
+  };
+  assert_ok(reply_record_copy(r, &from));
+  const struct span copies[] = { r->key, r->id, r->space, r->head, r->trace.value[0], r->trace.value[1],
+                                 r->trace.value[2] };
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    assert_true(span_equal(copies[i], span_of_str(texts[i])));
+    assert_ptr_not_equal(copies[i].p, texts[i]);
+    assert_in_range((uintptr_t)copies[i].p, (uintptr_t)r->bytes, (uintptr_t)r->bytes + r->capacity);
+  }
+  reply_pool_close(&pool);
+}
+
 /* A flood of long keys must not hold its memory for ever. */
 static void free_records_keep_a_bounded_amount_of_memory(void **state)
 {
@@ -96,6 +123,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_freed_record_is_taken_next_with_its_buffer_and_nothing_else),
+    cmocka_unit_test(a_record_has_copies_of_all_texts_of_its_query),
     cmocka_unit_test(free_records_keep_a_bounded_amount_of_memory),
     cmocka_unit_test(a_few_long_keys_do_not_grow_the_buffers_of_all_records),
   };
