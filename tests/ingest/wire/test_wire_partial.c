@@ -119,6 +119,26 @@ static void an_answer_in_a_part_is_the_one_that_was_put_in(void **state)
   assert_true(span_equal(again, encoded));
 }
 
+static void the_key_of_the_query_and_its_time_left_are_those_that_were_put_in(void **state)
+{
+  struct partial partial = { .shard = PARTIAL_SHARDS_MAX - 1, .n_shards = PARTIAL_SHARDS_MAX, .answer = span_of_str("x") };
+  struct partial read;
+  struct span value;
+
+  (void)state;
+  assert_ok(wire_encode_partial(&partial, &region, &value));
+  assert_ok(wire_decode_partial(value, &region, &read));
+  assert_false(read.has_key || read.has_deadline);
+  partial.has_key = partial.has_deadline = true;
+  partial.key = span_of_str("user");
+  partial.left_us = UINT64_MAX;
+  assert_ok(wire_encode_partial(&partial, &region, &value));
+  assert_ok(wire_decode_partial(value, &region, &read));
+  assert_true(read.has_key && span_equal(read.key, partial.key));
+  assert_true(read.has_deadline && read.left_us == UINT64_MAX);
+  assert_true(span_equal(read.answer, partial.answer));
+}
+
 static void an_error_in_a_part_is_the_one_that_was_put_in(void **state)
 {
   struct answer error = { .id = span_of_str("id"), .error = ANSWER_NOT_SEEN, .error_message = "not yet" }, back;
@@ -133,10 +153,12 @@ static void an_error_in_a_part_is_the_one_that_was_put_in(void **state)
 
 static void records_that_cannot_be_are_refused(void **state)
 {
+  static const struct span trace[4];
   const struct partial bad[] = { { .shard = 3, .n_shards = 3, .answer = span_of_str("x") },
                                  { .shard = 0, .n_shards = 0, .answer = span_of_str("x") },
                                  { .shard = 0, .n_shards = PARTIAL_SHARDS_MAX + 1, .answer = span_of_str("x") },
                                  { .shard = 0, .n_shards = 1 },
+                                 { .n_shards = 1, .answer = span_of_str("x"), .trace = trace, .n_trace = 4 },
                                  { .kind = PARTIAL_HEARTBEAT },
                                  { .kind = 7, .n_shards = 1 } };
   struct partial out;
@@ -157,6 +179,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_largest_answer_is_read_again),
     cmocka_unit_test(an_answer_in_a_part_is_the_one_that_was_put_in),
+    cmocka_unit_test(the_key_of_the_query_and_its_time_left_are_those_that_were_put_in),
     cmocka_unit_test(an_error_in_a_part_is_the_one_that_was_put_in),
     cmocka_unit_test(records_that_cannot_be_are_refused),
   };
