@@ -203,6 +203,7 @@ static void the_mark_of_a_query_is_where_its_parts_are(void **state)
     assert_int_equal(m->partition, 7);
     assert_true(m->has_key);
     assert_span(m->key, i ? "b" : "a");
+    assert_true(query_digest_equal(batch.replies[i].digest, query_digest_of(m->key)));
     assert_ok(wire_decode_partial(m->value, &scratch, &mark));
     assert_int_equal(mark.kind, PARTIAL_ANSWERED);
   }
@@ -230,6 +231,7 @@ static void a_topic_that_the_query_names_is_used_if_it_is_allowed_and_there(void
   (void)state;
   assert_string_equal(topic_of(""), "answers");
   assert_string_equal(topic_of("answers"), "answers");
+  assert_false(batch.replies[batch.n - 1].is_own_topic); /* it waits for that one */
   assert_string_equal(topic_of("mine.a"), "mine.a");
   assert_true(batch.replies[batch.n - 1].is_own_topic);
   assert_string_equal(topic_of("others.a"), "answers");
