@@ -30,6 +30,7 @@ static bool has_transactions;         /* the producer: it aborts all messages wh
 /* The messages that were sent last; without transactions the marks come alone. */
 enum { SENT_MAX = 8 };
 static struct sender_message sent[SENT_MAX];
+static enum sender_fate former[SENT_MAX]; /* those that the messages had: what was delivered is not sent again */
 static size_t n_sent, n_sends;
 
 /* ---- The producer ---- */
@@ -44,8 +45,10 @@ err_t transaction_send(struct transaction *t, struct transaction_message *messag
   n_sends++;
   n_sent = n;
   for (size_t i = 0; i < n; i++) {
-    if (i < SENT_MAX)
+    if (i < SENT_MAX) {
       sent[i] = messages[i].message;
+      former[i] = messages[i].fate;
+    }
     messages[i].fate = fates ? fates[i] : i < n / 2 || !has_transactions ? fate : SENDER_CLOSED;
     messages[i].reason = "not wanted";
   }
@@ -246,6 +249,8 @@ static void an_answer_that_its_own_topic_does_not_take_goes_to_the_configured_on
   topic_of("mine.a");
   fate = SENDER_AWAY;
   assert_int_equal(merge_batch_send(&batch, NULL, NULL, 0), ERR_KAFKA_RETRY);
+  assert_int_equal(merge_batch_send(&batch, NULL, NULL, 0), ERR_KAFKA_RETRY); /* this one is waited for */
+  assert_int_equal(batch.n, 1);
   fate = SENDER_DELIVERED;
   assert_ok(merge_batch_send(&batch, NULL, NULL, 0));
   assert_string_equal(sent[0].topic, "answers");
@@ -368,6 +373,19 @@ static void an_answer_that_is_given_up_leaves_the_others_with_their_fates(void *
   }
 }
 
+/* Otherwise it would pass for delivered before it is sent. */
+static void the_next_batch_has_none_of_the_fates_of_the_one_before(void **state)
+{
+  (void)state;
+  for (int round = 0; round < 2; round++) {
+    add("a", 1);
+    assert_ok(merge_batch_send(&batch, NULL, NULL, 0));
+    assert_int_equal(former[0], SENDER_QUEUED);
+    assert_int_equal(former[1], SENDER_QUEUED);
+    merge_batch_clear(&batch);
+  }
+}
+
 static void a_batch_that_was_given_up_leaves_room_for_the_next(void **state)
 {
   (void)state;
@@ -399,6 +417,7 @@ int main(void)
     cmocka_unit_test_setup_teardown(a_batch_takes_its_maximum_of_answers, begin, end),
     cmocka_unit_test_setup_teardown(a_refused_answer_becomes_an_error_and_is_then_given_up, begin, end),
     cmocka_unit_test_setup_teardown(an_answer_that_is_given_up_leaves_the_others_with_their_fates, begin, end),
+    cmocka_unit_test_setup_teardown(the_next_batch_has_none_of_the_fates_of_the_one_before, begin, end),
     cmocka_unit_test_setup_teardown(a_batch_that_was_given_up_leaves_room_for_the_next, begin, end),
   };
 
