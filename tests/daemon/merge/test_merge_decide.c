@@ -187,9 +187,9 @@ static void of_different_models_the_most_frequent_is_used(void **state)
 static void of_equally_frequent_models_that_of_the_first_shard_is_used(void **state)
 {
   (void)state;
-  add(2, 4, "two", true)->answer.generation = 2;
+  add(3, 4, "two", true)->answer.generation = 2;
   add(1, 4, "two", true)->answer.generation = 2;
-  add(3, 4, "one", true);
+  add(2, 4, "one", true);
   add(0, 4, "one", true);
   decide();
   assert_int_equal(out.n_parts, 2);

@@ -86,6 +86,23 @@ static void a_shards_second_part_is_a_duplicate(void **state)
   assert_int_equal(take("q"), 2);
 }
 
+/* So many that some lie in one bucket. */
+static void many_open_queries_are_told_apart(void **state)
+{
+  enum { N = 2000 };
+  char key[16];
+
+  (void)state;
+  for (uint32_t shard = 0; shard < 2; shard++) {
+    for (int i = 0; i < N; i++) {
+      snprintf(key, sizeof key, "%d", i);
+      assert_int_equal(add(key, shard, 2, (struct where){ 0, i }), OPEN_JOINS_ADDED);
+      assert_int_equal(take(key), shard ? 2 : 0);
+    }
+  }
+  assert_int_equal(open_joins_count(joins), 0);
+}
+
 static void parts_of_another_layout_do_not_complete_a_query(void **state)
 {
   (void)state;
@@ -286,6 +303,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(a_query_is_ready_when_every_shard_has_answered, open_all, close_all),
     cmocka_unit_test_setup_teardown(a_shards_second_part_is_a_duplicate, open_all, close_all),
+    cmocka_unit_test_setup_teardown(many_open_queries_are_told_apart, open_all, close_all),
     cmocka_unit_test_setup_teardown(parts_of_another_layout_do_not_complete_a_query, open_all, close_all),
     cmocka_unit_test_setup_teardown(a_query_waits_from_its_first_part_on, open_all, close_all),
     cmocka_unit_test_setup_teardown(a_deadline_ends_the_wait_and_the_latest_of_the_shards_counts, open_all, close_all),
