@@ -37,6 +37,7 @@ static void a_freed_record_is_taken_next_with_its_buffer_and_nothing_else(void *
   reply_pool_put(pool, a);
   assert_int_equal(reply_pool_n_used(pool), 1);
   assert_ptr_equal(reply_pool_take(pool), a);
+  assert_null(reply_pool_take(pool)); /* it is not given twice */
   assert_ptr_equal(a->bytes, bytes);
   assert_int_equal(a->stage, REPLY_STAGE_ANSWER);
   assert_int_equal(a->key.n, 0);
