@@ -46,7 +46,8 @@ struct outlet_config {
   void (*ended)(void *context, struct outlet_item *item, enum outlet_end end, const char *reason,
                 const struct sender_message *message);
 
-  /* Called at least ten times a second, perhaps before outlet_open() has returned; may be NULL. Thread: the outlet's. */
+  /* Called at least ten times a second, perhaps before outlet_open() has returned; may be NULL. Thread: the outlet's.
+   */
   void (*ticked)(void *context, struct outlet *outlet);
 };
 

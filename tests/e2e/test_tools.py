@@ -420,6 +420,12 @@ class DeadLetters(Tools):
         eventually(lambda: [r for r in reader.read() if b"of a letter" in r.value], "the answer")
         self.assertIn("has no value", self.ctl("dead-letters", "retry", make(b"sluice.catalogue", b"k", None), code=1))
         self.assertIn("has no topic", self.ctl("dead-letters", "retry", make(b"payments", b"k", b"x"), code=1))
+        long = make(b"sluice.catalogue", b"k" * 300, b'{"parts": {}}')
+        self.assertIn("its key has 300 bytes", self.ctl("dead-letters", "retry", long, code=1))
+        good = make(b"sluice.catalogue", b"after it", b'{"parts": {}}')
+        said = self.ctl(*every)
+        self.assertIn(f"{long} left out: its key has 300 bytes", said)
+        self.assertIn(f"{good} would go to", said)
 
 
 if __name__ == "__main__":

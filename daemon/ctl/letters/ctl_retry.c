@@ -96,12 +96,26 @@ static bool is_chosen(const struct retry *r)
   return r->selection->n_places || r->selection->filter.topic;
 }
 
+/* Has the record a key that no item can have? With catalogue.format: json, the item's key may be in the value. */
+static bool has_wrong_key(const struct retry *r, const struct ctl_letter *letter)
+{
+  const struct config *c = r->ctx->config;
+  size_t n = letter->record->key.n;
+
+  return is_of(letter, c->catalogue.topic) && !c->catalogue.is_json && (n < 1 || n > ITEM_KEY_MAX);
+}
+
 /* Can the record not be written as it is? Says why. */
 static bool is_unusable(const struct retry *r, const struct ctl_letter *letter, char why[WHY_BYTES])
 {
   if (!letter->record->has_value) { /* written as it is, it would delete the item */
     snprintf(why, WHY_BYTES, "it has no value: the record is in %s, partition %d, offset %lld, if it is still there",
              log_quote(letter->topic), letter->partition, (long long)letter->offset);
+    return true;
+  }
+  if (has_wrong_key(r, letter)) {
+    snprintf(why, WHY_BYTES, "its key has %zu bytes, and that of an item 1 to %d: it would be refused again",
+             letter->record->key.n, ITEM_KEY_MAX);
     return true;
   }
   if (!is_known(r, letter))
