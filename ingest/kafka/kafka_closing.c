@@ -17,6 +17,7 @@ struct closing {
   const char *name;
   void (*close)(void *object);
   void *object;
+  int64_t begun_ns;
   pthread_t thread;
   bool has_ended;
   bool is_logged;
@@ -87,6 +88,15 @@ static void log_left(struct closing *c)
   c->is_logged = true;
 }
 
+/* Log the clients for whose end nobody waits, and that should be closed by now. The caller holds all.mutex. */
+static void log_late(int64_t now_ns)
+{
+  for (struct closing *c = all.first; c; c = c->next) {
+    if (!c->has_ended && now_ns - c->begun_ns >= LIMIT_MS * CLOCK_NS_PER_MS)
+      log_left(c);
+  }
+}
+
 static void await(uint64_t number)
 {
   int64_t until_ns = clock_now_ns() + LIMIT_MS * CLOCK_NS_PER_MS;
@@ -112,8 +122,9 @@ static void begin(const char *name, void (*close)(void *object), void *object, b
     close(object);
     return;
   }
-  *c = (struct closing){ .name = name, .close = close, .object = object };
+  *c = (struct closing){ .name = name, .close = close, .object = object, .begun_ns = clock_now_ns() };
   pthread_mutex_lock(&all.mutex);
+  log_late(c->begun_ns);
   if (pthread_create(&c->thread, NULL, run, c) == 0) {
     c->number = ++all.n_begun;
     c->next = all.first;

@@ -19,7 +19,8 @@
  */
 void kafka_closing_run(const char *name, void (*close)(void *object), void *object);
 
-/* Run close(object) in a thread of its own, without waiting. For a caller that continues with another client. */
+/* Run close(object) in a thread of its own, without waiting. For a caller that continues with another client. If it is
+ * not closed in three seconds, the next closing logs that. */
 void kafka_closing_begin(const char *name, void (*close)(void *object), void *object);
 
 /* From now on, close clients side by side: kafka_closing_run() no longer waits. Call it when the process is about to

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "ingest/kafka/kafka_closing.h"
+#include "tests/support/log_watch.h"
 
 static _Atomic bool may_end;
 static _Atomic int n_closed;
@@ -34,6 +35,20 @@ static void a_closing_is_waited_for(void **state)
   kafka_closing_run("short", close_at_once, NULL);
   assert_int_equal(atomic_load(&n_closed), 1);
   assert_int_equal(kafka_closing_log_left(), 0);
+}
+
+static void a_client_that_nobody_waits_for_is_named_by_the_next_closing(void **state)
+{
+  (void)state;
+  kafka_closing_begin("abandoned", close_when_told, NULL);
+  kafka_closing_begin("short", close_at_once, NULL);
+  assert_false(log_watch_has("event=kafka_client_left"));
+  clock_sleep_ns(3 * CLOCK_NS_PER_S + 10 * CLOCK_NS_PER_MS);
+  kafka_closing_begin("short", close_at_once, NULL);
+  assert_true(log_watch_has("event=kafka_client_left client=abandoned"));
+  atomic_store(&may_end, true);
+  assert_int_equal(kafka_closing_wait(clock_now_ns() + 60 * CLOCK_NS_PER_S), 0);
+  atomic_store(&may_end, false);
 }
 
 static void closings_run_side_by_side_and_one_that_never_ends_is_left(void **state)
@@ -60,9 +75,9 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_closing_is_waited_for),
+    cmocka_unit_test(a_client_that_nobody_waits_for_is_named_by_the_next_closing),
     cmocka_unit_test(closings_run_side_by_side_and_one_that_never_ends_is_left),
   };
 
-  log_set_level(LOG_LEVEL_ERROR);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
