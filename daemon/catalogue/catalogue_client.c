@@ -4,8 +4,8 @@
  * behind searches as the catalogue thread does.
  *
  * Where the processors are always busy, they would hardly run at all. Then they bring few records, and come forward for
- * ten times as long as they were back. If few come because the network is slow, the client has little to do, and being
- * in front harms no search. */
+ * ten times as long as they were back. If few come because the network is slow, or because this thread takes few, the
+ * client has little to do, and being in front harms no search. */
 #include "daemon/catalogue/catalogue_state.h"
 
 #include "base/clock.h"

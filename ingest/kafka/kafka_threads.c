@@ -20,10 +20,10 @@ static rd_kafka_resp_err_t on_start(rd_kafka_t *rk, rd_kafka_thread_type_t type,
 
   (void)rk, (void)type, (void)thread;
   pthread_mutex_lock(&t->lock);
-  if (t->n < KAFKA_THREADS_MAX) {
+  bool is_listed = t->n < KAFKA_THREADS_MAX;
+  if (is_listed)
     t->ids[t->n++] = gettid();
-    set_policy(0, t->policy); /* it has that of the thread that started it, which may have changed just now */
-  }
+  set_policy(0, is_listed && t->stands_back ? SCHED_IDLE : t->policy); /* it has that of the one that started it */
   pthread_mutex_unlock(&t->lock);
   return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
@@ -65,11 +65,11 @@ void kafka_threads_fini(struct kafka_threads *t)
   pthread_mutex_destroy(&t->lock);
 }
 
-void kafka_threads_set_policy(struct kafka_threads *t, int policy)
+void kafka_threads_stand_back(struct kafka_threads *t, bool stands_back)
 {
   pthread_mutex_lock(&t->lock);
-  for (size_t i = 0; i < t->n; i++)
-    set_policy(t->ids[i], policy);
-  t->policy = policy;
+  for (size_t i = 0; i < t->n && stands_back != t->stands_back; i++)
+    set_policy(t->ids[i], stands_back ? SCHED_IDLE : t->policy);
+  t->stands_back = stands_back;
   pthread_mutex_unlock(&t->lock);
 }

@@ -2,8 +2,6 @@
 /* A consumer of a whole topic, on top of a librdkafka consumer with manual assignment. */
 #include "ingest/readers/topic_reader.h"
 
-#include <sched.h>
-
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -25,8 +23,6 @@ struct topic_reader {
   rd_kafka_t *rk;
   rd_kafka_queue_t *queue;
   struct kafka_threads threads;
-  int policy; /* of the threads that do not stand back */
-  bool stands_back;
   char *topic;
   rd_kafka_message_t **messages; /* messages of the records that the caller has */
   size_t n_messages;
@@ -125,7 +121,6 @@ err_t topic_reader_open(const struct kafka_layers *layers, const char *topic, st
   r->version = kafka_renewal_version();
   TRY(kafka_conf_make(&all, &conf));
   kafka_threads_watch(conf, &r->threads);
-  r->policy = r->threads.policy;
   rd_kafka_conf_set_opaque(conf, r);
   rd_kafka_conf_set_error_cb(conf, on_error);
   rd_kafka_conf_set_offset_commit_cb(conf, on_commit);
@@ -149,9 +144,7 @@ err_t topic_reader_open_again(const struct kafka_layers *layers, const char *top
 
 void topic_reader_stand_back(struct topic_reader *r, bool stands_back)
 {
-  if (r->stands_back != stands_back)
-    kafka_threads_set_policy(&r->threads, stands_back ? SCHED_IDLE : r->policy);
-  r->stands_back = stands_back;
+  kafka_threads_stand_back(&r->threads, stands_back);
 }
 
 static void close_reader(void *object)
@@ -230,9 +223,10 @@ static err_t fail_no_broker(const struct topic_reader *r, int timeout_ms)
 
 err_t topic_reader_cluster_id(struct topic_reader *r, int timeout_ms, char **out)
 {
-  char *id = await_cluster_id(r, clock_now_ns() + timeout_ms * CLOCK_NS_PER_MS);
   err_code_t err = ERR_OK;
 
+  topic_reader_stand_back(r, false);
+  char *id = await_cluster_id(r, clock_now_ns() + timeout_ms * CLOCK_NS_PER_MS);
   if (!id && rd_kafka_controllerid(r->rk, STEP_MS) < 0)
     return fail_no_broker(r, timeout_ms);
   err = mem_copy_str(id ? id : "", out);
@@ -243,6 +237,7 @@ err_t topic_reader_cluster_id(struct topic_reader *r, int timeout_ms, char **out
 
 struct topic_policy topic_reader_policy(struct topic_reader *r, int timeout_ms)
 {
+  topic_reader_stand_back(r, false);
   return topic_policy_ask(r->rk, r->topic, timeout_ms);
 }
 
@@ -273,8 +268,9 @@ static err_t fail_partitions(const struct topic_reader *r, rd_kafka_resp_err_t e
 err_t topic_reader_n_partitions(struct topic_reader *r, int timeout_ms, int *out)
 {
   int n = 0;
-  rd_kafka_resp_err_t error = kafka_topic_n_partitions(r->rk, r->topic, timeout_ms, &n);
 
+  topic_reader_stand_back(r, false);
+  rd_kafka_resp_err_t error = kafka_topic_n_partitions(r->rk, r->topic, timeout_ms, &n);
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR || n == 0)
     return fail_partitions(r, error);
   *out = n;
@@ -283,8 +279,8 @@ err_t topic_reader_n_partitions(struct topic_reader *r, int timeout_ms, int *out
 
 err_t topic_reader_bounds(struct topic_reader *r, int32_t partition, int timeout_ms, int64_t *first, int64_t *end)
 {
+  topic_reader_stand_back(r, false);
   rd_kafka_resp_err_t error = rd_kafka_query_watermark_offsets(r->rk, r->topic, partition, first, end, timeout_ms);
-
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
     FAIL(ERR_KAFKA_RETRY, "the bounds of topic %s, partition %d, are unknown: %s", r->topic, partition,
          rd_kafka_err2str(error));

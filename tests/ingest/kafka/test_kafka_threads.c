@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads of a Kafka client: which there are, and that all of them get a policy. */
+/* The threads of a Kafka client: which there are, and that all of them stand back. */
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,16 +24,16 @@ static size_t n_threads(void)
   return n;
 }
 
-/* Return the number of listed threads with this policy. */
-static size_t n_with(int policy)
+/* Have all listed threads this policy? */
+static bool all_have(int policy)
 {
-  size_t n = 0;
+  bool all = true;
 
   pthread_mutex_lock(&threads.lock);
   for (size_t i = 0; i < threads.n; i++)
-    n += sched_getscheduler(threads.ids[i]) == policy;
+    all &= sched_getscheduler(threads.ids[i]) == policy;
   pthread_mutex_unlock(&threads.lock);
-  return n;
+  return all;
 }
 
 static rd_kafka_t *open_client(void)
@@ -70,21 +70,22 @@ static void threads_are_listed_while_they_live(void **state)
   kafka_threads_fini(&threads);
 }
 
-static void all_threads_get_a_policy_those_that_start_later_too(void **state)
+static void all_threads_stand_back_those_that_start_later_too(void **state)
 {
   struct background may_return = { 0 };
 
   (void)state;
   background_init(&may_return);
   rd_kafka_t *rk = open_client();
-  kafka_threads_set_policy(&threads, SCHED_IDLE);
+  assert_true(all_have(may_return.policy));
+  kafka_threads_stand_back(&threads, true);
   connect_to_broker(rk);
   assert_in_range(n_threads(), 2, KAFKA_THREADS_MAX);
-  assert_int_equal(n_with(SCHED_IDLE), n_threads());
+  assert_true(all_have(SCHED_IDLE));
   assert_int_equal(sched_getscheduler(0), may_return.policy); /* ours is not one of them */
-  kafka_threads_set_policy(&threads, may_return.policy);
+  kafka_threads_stand_back(&threads, false);
   if (may_return.is_possible)
-    assert_int_equal(n_with(may_return.policy), n_threads());
+    assert_true(all_have(may_return.policy));
   kafka_client_destroy(rk, 0);
   kafka_threads_fini(&threads);
 }
@@ -93,7 +94,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(threads_are_listed_while_they_live),
-    cmocka_unit_test(all_threads_get_a_policy_those_that_start_later_too),
+    cmocka_unit_test(all_threads_stand_back_those_that_start_later_too),
   };
 
   kafka_fixture_init(&kafka);
