@@ -116,7 +116,8 @@ err_t http_get_status(struct http_get *h, json_t **out)
   json_t *status = json_loadb((const char *)body.p, body.n, 0, &error);
   if (!json_is_object(status)) {
     json_decref(status);
-    FAIL(ERR_SYSTEM, "%s/status did not answer with a status: %s", h->base, error.text);
+    FAIL(ERR_SYSTEM, "%s/status did not answer with a status: %s", h->base,
+         *error.text ? error.text : "it is no object");
   }
   *out = status;
   return ERR_OK;

@@ -101,7 +101,8 @@ static void make_known(const struct ctl_option *options, bool ends_at_word, stru
     };
     if (is_letter(o)) {
       out->letters[n_letters++] = *o->name;
-      out->letters[n_letters++] = ':';
+      if (has_value(o))
+        out->letters[n_letters++] = ':';
     }
   }
 }
@@ -110,7 +111,7 @@ static err_t take(const struct ctl_option *o, const char *value)
 {
   char name[NAME_BYTES];
 
-  snprintf(name, sizeof name, "--%s", o->name);
+  snprintf(name, sizeof name, "%s%s", is_letter(o) ? "-" : "--", o->name);
   if (o->is_given)
     *o->is_given = true;
   if (!value)
@@ -125,6 +126,17 @@ static err_t take(const struct ctl_option *o, const char *value)
   return ERR_OK;
 }
 
+/* Of a word of letters, getopt_long() tells the unknown one, and stays at the word. */
+static err_t fail_option(int code, const char *word, char **argv)
+{
+  char letter[] = { '-', (char)optopt, '\0' };
+  bool is_of_letters = code == '?' && optopt > 0 && optopt < FIRST_CODE;
+
+  FAIL(ERR_USAGE, "%s: unknown option of %s, or one whose value is missing or too much%s%s%s",
+       is_of_letters ? letter : argv[optind - 1], argv[0], word ? "; " : "", word ? word : "",
+       word ? " that begins with - needs -- before it" : "");
+}
+
 err_t ctl_option_take(const struct ctl_option *options, const char *word, int argc, char **argv)
 {
   struct known known;
@@ -133,8 +145,7 @@ err_t ctl_option_take(const struct ctl_option *options, const char *word, int ar
   make_known(options, word, &known);
   while ((code = getopt_long(argc, argv, known.letters, known.rows, NULL)) != -1) {
     if (code == '?' || code == ':')
-      FAIL(ERR_USAGE, "%s: unknown option of %s, or its value is missing%s%s%s", argv[optind - 1], argv[0],
-           word ? "; " : "", word ? word : "", word ? " that begins with - needs -- before it" : "");
+      return fail_option(code, word, argv);
     size_t i = 0;
     while (known.rows[i].val != code)
       i++;
