@@ -194,24 +194,46 @@ static void files_and_comparisons_need_the_topic_that_asks_for_them(void **state
   config_close(&c);
 }
 
-static void choices_are_words_of_their_list(void **state)
+static void each_of_two_words_has_its_value(void **state)
 {
-  (void)state;
-  const struct {
-    const char *text;
-    enum isa isa;
-  } isas[] = {
-    { "auto", N_ISAS },       { "ref", ISA_REF },
-    { "avx2", ISA_AVX2 },     { "avx512", ISA_AVX512 },
-    { "amx", ISA_AMX },       { "avx512vnni", ISA_AVX512_VNNI },
-    { "avx512vbmi", ISA_AVX512_VBMI },
+  static const struct {
+    const char *before, *no, *yes; /* parts of the file */
+    size_t offset;
+  } cases[] = {
+    { "catalogue: {on_discontinuity: ", "rebuild}\n", "stop}\n",
+      offsetof(struct config, catalogue.stops_on_discontinuity) },
+    { "catalogue: {on_damage: ", "wait}\n", "stop}\n", offsetof(struct config, catalogue.stops_on_damage) },
+    { "catalogue: {format: ", "sluice}\n", "json, mapping: {vectors: {books: v}}}\n", offsetof(struct config, catalogue.is_json) },
+    { "catalogue: {framing: ", "none}\n", "confluent}\n", offsetof(struct config, catalogue.is_framed) },
+    { "catalogue: {format: json, mapping: {vectors: {books: v}, envelope: ", "none}}\n", "debezium}}\n",
+      offsetof(struct config, catalogue.mapping.is_debezium) },
+    { "query: {start: ", "earliest}\n", "latest}\n", offsetof(struct config, query.starts_at_latest) },
+    { "merge: {delivery: ", "at_least_once}\n", "exactly_once}\n", offsetof(struct config, merge.is_exactly_once) },
   };
   char text[TEXT_BYTES];
+  size_t n = 0;
 
-  for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++) {
-    file_with(&settings[settings_find("kernels.isa")], isas[i].text, text);
+  (void)state;
+  for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
+    snprintf(text, sizeof text, "%s%s" REST, cases[i / 2].before, i % 2 ? cases[i / 2].yes : cases[i / 2].no);
     struct config *c = open_text(text);
-    assert_int_equal(c->isa, isas[i].isa);
+    assert_int_equal(*(const bool *)((const char *)c + cases[i / 2].offset), i % 2);
+    config_close(&c);
+  }
+  for (size_t i = 0; i < n_settings; i++)
+    n += settings[i].type == SETTING_EITHER;
+  assert_int_equal(n, sizeof cases / sizeof cases[0]);
+}
+
+static void choices_are_words_of_their_list(void **state)
+{
+  char text[TEXT_BYTES];
+
+  (void)state;
+  for (int i = 0; i <= N_ISAS; i++) {
+    file_with(&settings[settings_find("kernels.isa")], i < N_ISAS ? isa_name((enum isa)i) : "auto", text);
+    struct config *c = open_text(text);
+    assert_int_equal(c->isa, i);
     config_close(&c);
   }
   const char *backends[] = { "cpu", "cuda", "auto" };
@@ -228,15 +250,11 @@ static void choices_are_words_of_their_list(void **state)
     assert_int_equal(c->log_level, i);
     config_close(&c);
   }
-  struct config *c = open_text("catalogue: {on_discontinuity: stop}\n" REST);
-  assert_true(c->catalogue.stops_on_discontinuity);
-  config_close(&c);
-  c = open_text("catalogue: {on_discontinuity: rebuild}\n" REST);
-  assert_false(c->catalogue.stops_on_discontinuity);
-  config_close(&c);
   assert_refused("kernels: {isa: sse}\n" REST, 1, "kernels.isa", "`avx512`");
   assert_refused("engine: {backend: gpu}\n" REST, 1, "engine.backend", "`cuda`");
   assert_refused("log: {level: Info}\n" REST, 1, "log.level", "`debug`");
+  assert_refused("log: {level: warning}\n" REST, 1, "log.level", "`warn`");
+  assert_refused("log: {level: inf}\n" REST, 1, "log.level", "`info`");
   assert_refused("catalogue: {on_discontinuity: ''}\n" REST, 1, "on_discontinuity", "`rebuild`");
   assert_refused("log: {level: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}\n" REST, 1, "log.level", "");
 }
@@ -311,6 +329,7 @@ int main(void)
     cmocka_unit_test(no_two_roles_share_a_topic),
     cmocka_unit_test(the_two_groups_are_not_the_same),
     cmocka_unit_test(files_and_comparisons_need_the_topic_that_asks_for_them),
+    cmocka_unit_test(each_of_two_words_has_its_value),
     cmocka_unit_test(choices_are_words_of_their_list),
     cmocka_unit_test(a_listening_address_is_numeric_with_a_port),
     cmocka_unit_test(booleans_are_true_or_false),
