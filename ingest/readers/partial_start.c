@@ -8,7 +8,8 @@
 #include "base/log.h"
 
 /* Brokers answer for a position only when no transaction of its partition is open: that may take as long as a
- * transaction lives, and some seconds. While the coordinator of the group moves, they refuse at once. */
+ * transaction lives, and some seconds. While the coordinator of the group moves, they refuse at once. GIVE_UP_MS is
+ * looked at between questions, so the last ones come later. */
 enum { ASK_TIMEOUT_MS = 5000, PAUSE_MS = 500, GIVE_UP_MS = 40000 };
 
 static err_t fail_positions(const char *topic, rd_kafka_resp_err_t error)
@@ -76,13 +77,16 @@ err_t partial_start_find(rd_kafka_t *rk, int64_t remember_ms, const _Atomic bool
 {
   int64_t give_up_ns = clock_now_ns() + GIVE_UP_MS * CLOCK_NS_PER_MS;
 
-  for (;;) {
-    err_code_t err = find_all(rk, remember_ms, partitions, out);
-    if (err != ERR_KAFKA_RETRY || atomic_load(is_stopping))
-      return err;
-    log_warn("partials_positions", "reason=%s", log_failure());
+  bool is_said = false;
+  err_code_t err;
+
+  while ((err = find_all(rk, remember_ms, partitions, out)) == ERR_KAFKA_RETRY && !atomic_load(is_stopping)) {
+    if (!is_said)
+      log_warn("partials_positions", "reason=%s note=\"asked again\"", log_failure());
+    is_said = true;
     if (clock_now_ns() >= give_up_ns)
       FAIL(ERR_KAFKA, "%s", err_message());
     clock_sleep_ns(PAUSE_MS * CLOCK_NS_PER_MS);
   }
+  return err;
 }
