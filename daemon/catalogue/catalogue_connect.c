@@ -66,7 +66,9 @@ static bool has_telling_phase(const struct catalogue *c)
 /* Open another consumer if this one was left, or if certificates have changed: perhaps they are what was wrong. */
 static err_t reopen_if_outdated(struct catalogue *c)
 {
-  return c->topic.is_left || topic_reader_is_outdated(c->topic.reader) ? followed_topic_reopen(&c->topic) : ERR_OK;
+  if (!c->topic.is_left && !topic_reader_is_outdated(c->topic.reader))
+    return ERR_OK;
+  return followed_topic_reopen(&c->topic);
 }
 
 /* A stop while waiting must not return ERR_OK: the positions may be of another topic then, and must not be stored. */

@@ -13,7 +13,7 @@ enum { BROKER_TIMEOUT_MS = 2000, RETRY_MS = 1000 };
 
 err_t models_topic_init(const struct kafka_layers *layers, const char *name, int64_t audit_ns, struct models_topic *out)
 {
-  *out = (struct models_topic){ .is_connected = false };
+  *out = (struct models_topic){ 0 };
   topic_audit_init(layers, name, audit_ns, &out->audit);
   return followed_topic_init(layers, name, &out->followed);
 }

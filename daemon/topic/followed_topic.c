@@ -2,8 +2,6 @@
 /* One consumer after the other, and the positions that each begins with. */
 #include "daemon/topic/followed_topic.h"
 
-#include <inttypes.h>
-
 #include "base/log.h"
 
 err_t followed_topic_init(const struct kafka_layers *layers, const char *name, struct followed_topic *out)

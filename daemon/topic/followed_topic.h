@@ -5,7 +5,8 @@
  * Whoever follows a topic lists its partitions, reads them, and decides what to do after an error. After most errors
  * another consumer takes over, because this one may have cached metadata of a former topic or cluster.
  *
- * Thread: the one that reads the topic. Blocks: followed_topic_add() alone.
+ * Thread: the one that reads the topic. Blocks: followed_topic_add(), and followed_topic_fini() for three seconds at
+ * most.
  */
 #ifndef DAEMON_TOPIC_FOLLOWED_TOPIC_H
 #define DAEMON_TOPIC_FOLLOWED_TOPIC_H
@@ -45,7 +46,8 @@ err_t followed_topic_reopen(struct followed_topic *t);
  * consumer goes on.
  *
  * next  NULL: nothing is to be done now
- */
+ *
+ * Returns the errors of topic_reader_open(). */
 err_t followed_topic_renew(struct followed_topic *t, struct topic_reader **next);
 void followed_topic_take_over(struct followed_topic *t, struct topic_reader **next);
 
