@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list of threads, kept by librdkafka's interceptors. */
+/* A list of threads, which each thread enters and leaves by itself. */
 #include "ingest/kafka/kafka_threads.h"
 
 #include <sched.h>
+#include <sys/socket.h>
 #include <unistd.h>
-
-static const char name[] = "threads";
 
 static void set_policy(pid_t thread, int policy)
 {
@@ -14,55 +13,48 @@ static void set_policy(pid_t thread, int policy)
   sched_setscheduler(thread, policy, &param);
 }
 
-static rd_kafka_resp_err_t on_start(rd_kafka_t *rk, rd_kafka_thread_type_t type, const char *thread, void *context)
-{
-  struct kafka_threads *t = context;
-
-  (void)rk, (void)type, (void)thread;
-  pthread_mutex_lock(&t->lock);
-  bool is_listed = t->n < KAFKA_THREADS_MAX;
-  if (is_listed)
-    t->ids[t->n++] = gettid();
-  set_policy(0, is_listed && t->stands_back ? SCHED_IDLE : t->policy); /* it has that of the one that started it */
-  pthread_mutex_unlock(&t->lock);
-  return RD_KAFKA_RESP_ERR_NO_ERROR;
-}
-
-static rd_kafka_resp_err_t on_exit(rd_kafka_t *rk, rd_kafka_thread_type_t type, const char *thread, void *context)
-{
-  struct kafka_threads *t = context;
-  size_t i = 0;
-
-  (void)rk, (void)type, (void)thread;
-  pthread_mutex_lock(&t->lock);
-  while (i < t->n && t->ids[i] != gettid())
-    i++;
-  if (i < t->n)
-    t->ids[i] = t->ids[--t->n];
-  pthread_mutex_unlock(&t->lock);
-  return RD_KAFKA_RESP_ERR_NO_ERROR;
-}
-
-/* Called before the client's threads are started. */
-static rd_kafka_resp_err_t on_new(rd_kafka_t *rk, const rd_kafka_conf_t *conf, void *context, char *reason, size_t n)
-{
-  (void)conf, (void)reason, (void)n;
-  rd_kafka_resp_err_t error = rd_kafka_interceptor_add_on_thread_start(rk, name, on_start, context);
-
-  return error ? error : rd_kafka_interceptor_add_on_thread_exit(rk, name, on_exit, context);
-}
-
-/* Adding fails only if the name is taken. */
-void kafka_threads_watch(rd_kafka_conf_t *conf, struct kafka_threads *out)
+void kafka_threads_init(struct kafka_threads *out)
 {
   *out = (struct kafka_threads){ .policy = sched_getscheduler(0) };
   pthread_mutex_init(&out->lock, NULL);
-  rd_kafka_conf_interceptor_add_on_new(conf, name, on_new, out);
 }
 
 void kafka_threads_fini(struct kafka_threads *t)
 {
   pthread_mutex_destroy(&t->lock);
+}
+
+/* Return where the calling thread is in the list; t->n: nowhere. */
+static size_t find(const struct kafka_threads *t)
+{
+  size_t i = 0;
+
+  while (i < t->n && t->ids[i] != gettid())
+    i++;
+  return i;
+}
+
+int kafka_threads_open_socket(struct kafka_threads *t, int domain, int type, int protocol)
+{
+  pthread_mutex_lock(&t->lock);
+  if (find(t) == t->n && t->n < KAFKA_THREADS_MAX) {
+    t->ids[t->n++] = gettid();
+    set_policy(0, t->stands_back ? SCHED_IDLE : t->policy); /* it may have that of the thread that started it */
+  }
+  pthread_mutex_unlock(&t->lock);
+  return socket(domain, type | SOCK_CLOEXEC, protocol);
+}
+
+int kafka_threads_close_socket(struct kafka_threads *t, int socket)
+{
+  pthread_mutex_lock(&t->lock);
+  size_t i = find(t);
+  if (i < t->n) {
+    t->ids[i] = t->ids[--t->n];
+    set_policy(0, t->policy);
+  }
+  pthread_mutex_unlock(&t->lock);
+  return close(socket);
 }
 
 void kafka_threads_stand_back(struct kafka_threads *t, bool stands_back)

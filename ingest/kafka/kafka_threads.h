@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads that librdkafka runs for one client: they can stand back behind all other threads. Private to ingest/.
+/* The threads of one Kafka client that have a connection: they can stand back behind all other threads.
  *
- * Thread: any.
+ * librdkafka has a thread for each broker, which opens and closes the connection, takes in what comes and checks it. So
+ * the client's callbacks for sockets list its threads. Interceptors are made for this, but in librdkafka 2.0 a client
+ * that has one and cannot be made, because of its certificate for example, ends the process with a segmentation fault.
  */
 #ifndef INGEST_KAFKA_THREADS_H
 #define INGEST_KAFKA_THREADS_H
 
-#include <librdkafka/rdkafka.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
-/* A client has a thread for each broker, and two or three more. Those beyond the limit stay in front. */
+/* Those beyond the limit stay in front. */
 enum { KAFKA_THREADS_MAX = 256 };
 
 struct kafka_threads {
@@ -22,14 +24,18 @@ struct kafka_threads {
   bool stands_back;
 };
 
-/* Watch the threads of the client that will be made with this configuration. In front they have the policy of the
- * calling thread.
- *
- * out  outlives the client */
-void kafka_threads_watch(rd_kafka_conf_t *conf, struct kafka_threads *out);
+/* In front, threads have the policy of the calling thread. */
+void kafka_threads_init(struct kafka_threads *out);
 void kafka_threads_fini(struct kafka_threads *t);
 
-/* Let all threads stand back (SCHED_IDLE), also those that start later; or let them return, if the system allows it. */
+/* Open a socket as socket() does, and list the calling thread. */
+int kafka_threads_open_socket(struct kafka_threads *t, int domain, int type, int protocol);
+
+/* Close a socket, and list the calling thread no longer: it is in front again. Returns what close() does. */
+int kafka_threads_close_socket(struct kafka_threads *t, int socket);
+
+/* Let all threads stand back (SCHED_IDLE), also those that are listed later; or let them return, if the system allows
+ * it. Thread: any. */
 void kafka_threads_stand_back(struct kafka_threads *t, bool stands_back);
 
 #endif

@@ -110,6 +110,20 @@ bool topic_reader_commit(struct topic_reader *r, const struct position *position
   return r->is_committing;
 }
 
+static int open_socket(int domain, int type, int protocol, void *reader)
+{
+  struct topic_reader *r = reader;
+
+  return kafka_threads_open_socket(&r->threads, domain, type, protocol);
+}
+
+static int close_socket(int socket, void *reader)
+{
+  struct topic_reader *r = reader;
+
+  return kafka_threads_close_socket(&r->threads, socket);
+}
+
 err_t topic_reader_open(const struct kafka_layers *layers, const char *topic, struct topic_reader **out)
 {
   AUTO(topic_reader_close) struct topic_reader *r = NULL;
@@ -117,10 +131,12 @@ err_t topic_reader_open(const struct kafka_layers *layers, const char *topic, st
   rd_kafka_conf_t *conf;
 
   TRY(mem_array(1, sizeof *r, &r));
+  kafka_threads_init(&r->threads);
   TRY(mem_copy_str(topic, &r->topic));
   r->version = kafka_renewal_version();
   TRY(kafka_conf_make(&all, &conf));
-  kafka_threads_watch(conf, &r->threads);
+  rd_kafka_conf_set_socket_cb(conf, open_socket);
+  rd_kafka_conf_set_closesocket_cb(conf, close_socket);
   rd_kafka_conf_set_opaque(conf, r);
   rd_kafka_conf_set_error_cb(conf, on_error);
   rd_kafka_conf_set_offset_commit_cb(conf, on_commit);

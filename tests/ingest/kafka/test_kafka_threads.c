@@ -36,14 +36,28 @@ static bool all_have(int policy)
   return all;
 }
 
+static int open_socket(int domain, int type, int protocol, void *opaque)
+{
+  (void)opaque;
+  return kafka_threads_open_socket(&threads, domain, type, protocol);
+}
+
+static int close_socket(int socket, void *opaque)
+{
+  (void)opaque;
+  return kafka_threads_close_socket(&threads, socket);
+}
+
 static rd_kafka_t *open_client(void)
 {
   const struct kafka_layers layers = kafka_fixture_layers(&kafka, false);
   rd_kafka_conf_t *conf;
   rd_kafka_t *rk;
 
+  kafka_threads_init(&threads);
   assert_ok(kafka_conf_make(&layers, &conf));
-  kafka_threads_watch(conf, &threads);
+  rd_kafka_conf_set_socket_cb(conf, open_socket);
+  rd_kafka_conf_set_closesocket_cb(conf, close_socket);
   assert_ok(kafka_client_new(RD_KAFKA_PRODUCER, conf, &rk));
   return rk;
 }
@@ -57,35 +71,35 @@ static void connect_to_broker(rd_kafka_t *rk)
   rd_kafka_metadata_destroy(metadata);
 }
 
-static void threads_are_listed_while_they_live(void **state)
+static void threads_are_listed_while_they_have_a_connection(void **state)
 {
   (void)state;
   rd_kafka_t *rk = open_client();
 
-  assert_in_range(n_threads(), 1, KAFKA_THREADS_MAX);
   connect_to_broker(rk);
-  assert_in_range(n_threads(), 2, KAFKA_THREADS_MAX); /* one of them is the broker's */
+  assert_in_range(n_threads(), 1, KAFKA_THREADS_MAX);
   kafka_client_destroy(rk, 0);
   assert_int_equal(n_threads(), 0);
   kafka_threads_fini(&threads);
 }
 
-static void all_threads_stand_back_those_that_start_later_too(void **state)
+static void all_threads_stand_back_those_that_connect_later_too(void **state)
 {
   struct background may_return = { 0 };
 
   (void)state;
   background_init(&may_return);
   rd_kafka_t *rk = open_client();
-  assert_true(all_have(may_return.policy));
   kafka_threads_stand_back(&threads, true);
   connect_to_broker(rk);
-  assert_in_range(n_threads(), 2, KAFKA_THREADS_MAX);
+  assert_in_range(n_threads(), 1, KAFKA_THREADS_MAX);
   assert_true(all_have(SCHED_IDLE));
   assert_int_equal(sched_getscheduler(0), may_return.policy); /* ours is not one of them */
   kafka_threads_stand_back(&threads, false);
   if (may_return.is_possible)
     assert_true(all_have(may_return.policy));
+  kafka_threads_stand_back(&threads, true);
+  assert_true(all_have(SCHED_IDLE));
   kafka_client_destroy(rk, 0);
   kafka_threads_fini(&threads);
 }
@@ -93,8 +107,8 @@ static void all_threads_stand_back_those_that_start_later_too(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(threads_are_listed_while_they_live),
-    cmocka_unit_test(all_threads_stand_back_those_that_start_later_too),
+    cmocka_unit_test(threads_are_listed_while_they_have_a_connection),
+    cmocka_unit_test(all_threads_stand_back_those_that_connect_later_too),
   };
 
   kafka_fixture_init(&kafka);
