@@ -99,3 +99,12 @@ err_t json_text_quote_large(struct span text, struct region *r, struct span *out
   *out = span_of(to, n);
   return ERR_OK;
 }
+
+size_t json_text_blanks(struct span text)
+{
+  size_t n = 0;
+
+  while (n < text.n && (text.p[n] == ' ' || text.p[n] == '\t' || text.p[n] == '\r' || text.p[n] == '\n'))
+    n++;
+  return n;
+}

@@ -22,4 +22,7 @@ size_t json_text_cost(struct span text);
 #define JSON_TEXT_LARGE '\0'
 err_t json_text_quote_large(struct span text, struct region *r, struct span *out);
 
+/* Return how many blanks a text begins with: spaces, tabs, and ends of lines. */
+size_t json_text_blanks(struct span text);
+
 #endif

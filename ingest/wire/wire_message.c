@@ -2,6 +2,7 @@
 /* What items, queries and answers have in common: limits, and vectors. */
 #include "ingest/wire/wire_message.h"
 
+#include "ingest/json/json_text.h"
 #include "ingest/json/numbers.h"
 #include "ingest/wire/json_message.h"
 #include "ingest/wire/protobuf_message.h"
@@ -68,10 +69,8 @@ err_t wire_verify_value(struct span value)
 /* JSON whose first byte is a blank is not told from protobuf: a line feed begins most protobuf messages. */
 static bool looks_like_json(struct span value)
 {
-  size_t i = 0;
+  size_t i = json_text_blanks(value);
 
-  while (i < value.n && memchr(" \t\r\n", value.p[i], 4))
-    i++;
   return i < value.n && value.p[i] == '{';
 }
 

@@ -2,7 +2,7 @@
 /* Small helpers for jansson's values. */
 #include "daemon/ctl/text/ctl_json.h"
 
-#include <string.h>
+#include "ingest/json/json_text.h"
 
 void ctl_json_close(json_t **json)
 {
@@ -18,9 +18,5 @@ uint64_t ctl_json_count(const json_t *object, const char *name)
 
 bool ctl_json_is_blank(struct span line)
 {
-  size_t i = 0;
-
-  while (i < line.n && memchr(" \t\n\r", line.p[i], 4))
-    i++;
-  return i == line.n;
+  return json_text_blanks(line) == line.n;
 }
