@@ -49,7 +49,7 @@ static void times_on_the_command_line_are_moments_or_spans(void **state)
   }
 }
 
-enum { WORDS_MAX = 8 };
+enum { WORDS_MAX = 16 };
 
 /* What the command lines of these tests are read into. */
 struct given {
@@ -87,8 +87,10 @@ static err_code_t read_line(const char *line, const char *word, bool has_no_word
 
   *g = (struct given){ 0 };
   snprintf(text, sizeof text, "test %s", line);
-  for (char *at = strtok(text, " "); at; at = strtok(NULL, " "))
+  for (char *at = strtok(text, " "); at; at = strtok(NULL, " ")) {
+    assert_true(argc < WORDS_MAX);
     argv[argc++] = at;
+  }
   argv[argc] = NULL;
   opterr = 0;
   optind = 0;
