@@ -2,8 +2,8 @@
 /* The threads of one Kafka client that have a connection: they can stand back behind all other threads.
  *
  * librdkafka has a thread for each broker, which opens and closes the connection, takes in what comes and checks it. So
- * the client's callbacks for sockets list its threads. Interceptors are made for this, but in librdkafka 2.0 a client
- * that has one and cannot be made, because of its certificate for example, ends the process with a segmentation fault.
+ * the client's callbacks for sockets list its threads. librdkafka 2.0 has interceptors for this, but a client that has
+ * one must not fail to be made: with a wrong certificate, for example, the process ends in a segmentation fault.
  */
 #ifndef INGEST_KAFKA_THREADS_H
 #define INGEST_KAFKA_THREADS_H
