@@ -136,6 +136,7 @@ def busy_cores():
 
 # The policies of threads that are all in front: the daemon's, and librdkafka's.
 FRONT = {(os.SCHED_OTHER, False), (os.SCHED_OTHER, True)}
+BACK = {(os.SCHED_IDLE, False), (os.SCHED_IDLE, True)}
 
 
 class BusyMachine(Limits):
@@ -179,6 +180,12 @@ class BusyMachine(Limits):
             return {p["partition"]: p["next"] for p in self.daemon.status()["catalogue_log"]} == end
         return self.policies_until(is_applied, "the updates")
 
+    def await_back(self, parts):
+        """Update until the catalogue thread and a thread of its client have been seen standing back. The client does so
+        while the daemon has records to take, which can be too short to be seen in one go."""
+        seen = set()
+        eventually(lambda: seen.update(self.policies_of_updates(parts)) or BACK <= seen, "both standing back", 90)
+
     def test_a_fill_stands_back_ends_all_the_same_and_returns(self):
         may_stand_back = self.open_with_items("busy")
         with busy_cores():
@@ -194,12 +201,13 @@ class BusyMachine(Limits):
         self.await_phase(2, "ready")
         with busy_cores():
             shown = self.policies_of_updates(["books@1", "books@2"])
-            hidden = self.policies_of_updates(["books@2"])
+            if may_stand_back:
+                self.await_back(["books@2"])
+            else:
+                self.assertEqual(self.policies_of_updates(["books@2"]), FRONT)
             time.sleep(1)  # the daemon has polled in vain
             shown |= self.policies_of_updates(["books@1", "books@2"])
         self.assertEqual(shown, FRONT)
-        self.assertEqual((os.SCHED_IDLE, False) in hidden, may_stand_back)
-        self.assertEqual((os.SCHED_IDLE, True) in hidden, may_stand_back)  # the client of the catalogue
         eventually(lambda: self.policies() == FRONT, "the return of all threads")
         self.ask(1)
         self.ask(2)
