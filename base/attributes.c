@@ -2,7 +2,14 @@
 /* Linear searches: a list has at most ATTRIBUTES_MAX attributes. */
 #include "base/attributes.h"
 
+#include <assert.h>
+#include <stdio.h>
+
+#include "base/edit_distance.h"
 #include "base/mem.h"
+#include "base/size.h"
+
+static_assert((int)ATTRIBUTE_NAME_MAX < (int)EDIT_TEXT_MAX, "whole names are compared");
 
 static const char *const type_names[] = {
   [ATTRIBUTE_BOOL] = "bool",       [ATTRIBUTE_KEYWORD] = "keyword", [ATTRIBUTE_KEYWORDS] = "keywords",
@@ -18,6 +25,28 @@ size_t attributes_find(const struct attributes *attributes, struct span name, si
       return i;
   }
   return ATTRIBUTE_NONE;
+}
+
+static const char *copy_name(struct span name, char out[EDIT_TEXT_MAX + 1])
+{
+  snprintf(out, EDIT_TEXT_MAX + 1, "%.*s", (int)size_min(name.n, EDIT_TEXT_MAX), (const char *)name.p);
+  return out;
+}
+
+struct span attributes_nearest(const struct attributes *attributes, struct span name)
+{
+  char wanted[EDIT_TEXT_MAX + 1], candidate[EDIT_TEXT_MAX + 1];
+  size_t least = SIZE_MAX, nearest = 0;
+
+  copy_name(name, wanted);
+  for (size_t i = 0; i < attributes->n; i++) {
+    size_t distance = edit_distance_by_letter(copy_name(attributes->v[i].name, candidate), wanted);
+    if (distance < least) {
+      least = distance;
+      nearest = i;
+    }
+  }
+  return attributes->v[nearest].name;
 }
 
 err_t attributes_copy(const struct attributes *from, struct attributes *out)

@@ -14,6 +14,9 @@
  * hint  the index to look at first, such as the one after the attribute that was found before; any number */
 size_t attributes_find(const struct attributes *attributes, struct span name, size_t hint);
 
+/* Return the name of the list that is most like another one, which was probably meant. The list is not empty. */
+struct span attributes_nearest(const struct attributes *attributes, struct span name);
+
 /* Copy a list and its names. The caller frees it with attributes_free(). Returns ERR_MEMORY. */
 err_t attributes_copy(const struct attributes *from, struct attributes *out);
 void attributes_free(struct attributes *attributes);
