@@ -25,6 +25,7 @@ struct partial {
   bool is_json;    /* the query is */
   struct span reply_topic;
   uint32_t k;
+  uint32_t max_per; /* max_per.n of the query */
   bool has_deadline;
   uint64_t left_us; /* until the deadline, when the part was sent */
   bool allow_partial;

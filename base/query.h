@@ -33,6 +33,12 @@ enum { TOPIC_NAME_MAX = 249 };
 struct filter_node;
 struct key_set;
 
+/* At most n hits with the same value of an attribute. */
+struct max_per {
+  struct span attribute; /* its name */
+  uint32_t n;            /* 0: there is no such limit */
+};
+
 /* A query. It borrows its bytes from its message. */
 struct query {
   struct span id;
@@ -55,6 +61,7 @@ struct query {
   size_t n_parameters;
   const struct filter_node *tree; /* the filter, parsed by engine_check_filter(); NULL: there is none */
   struct span tree_key;           /* equal bytes for equal trees */
+  struct max_per max_per;
   struct position *at_least;
   size_t n_at_least;
   struct span exclude_seen_by; /* a user, at most SEEN_USER_MAX bytes; empty: nobody */
@@ -73,13 +80,15 @@ err_t query_verify_parameters(const struct value *parameters, size_t n);
 struct hit {
   struct span key;
   float score;
+  struct value
+      value; /* the item's value of the attribute of max_per; VALUE_NULL: it has none, or there is no max_per */
 };
 
 /* The guarantees of an answer. */
 struct receipt {
   bool is_exact;
-  bool has_bound; /* false: the hits are all admitted items */
-  float bound;    /* no item outside the hits scores above this */
+  bool has_bound; /* false: the hits are all admitted items, but for those that max_per leaves out */
+  float bound;    /* no item outside the hits scores above this, but for those that max_per leaves out */
 };
 
 /* The work of a search. */
@@ -106,6 +115,7 @@ enum verdict {
   VERDICT_HIT = 8,
   VERDICT_OUTRANKED = 9,
   VERDICT_MISSED = 10,
+  VERDICT_CROWDED_OUT = 11,
 };
 
 /* Why an item is a hit, or not. */

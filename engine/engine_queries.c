@@ -10,6 +10,7 @@
 #include "engine/engine_state.h"
 #include "engine/filter/filter.h"
 #include "engine/like.h"
+#include "engine/max_per.h"
 
 /* The names that a refusal lists, if they are not too many. */
 struct names {
@@ -101,6 +102,8 @@ static err_t check_query(const struct engine *e, const struct arena *a, const st
     FAIL(ERR_QUERY, "query: k is missing, or 0; it must be from 1 to %zu (query.max_k)", e->max_k);
   if (query->k > e->max_k)
     FAIL(ERR_QUERY, "query: k is %u; it must be from 1 to %zu (query.max_k)", query->k, e->max_k);
+  if (query->max_per.n)
+    TRY(max_per_check(&query->max_per, &e->attributes));
   return query->like.n ? like_check(query, s, &e->backends) : s->similarity->check_query(s->model, query);
 }
 

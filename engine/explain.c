@@ -3,6 +3,8 @@
  * so that they are those of hits to the bit. */
 #include "engine/explain.h"
 
+#include "base/crowding.h"
+
 static bool is_among(const struct span *keys, size_t n, struct span key)
 {
   for (size_t i = 0; i < n; i++) {
@@ -83,6 +85,21 @@ static bool is_before(const struct explanation *item, const struct hit *hit)
   return span_compare(item->key, hit->key) < 0;
 }
 
+/* Do as many better hits have the item's value as max_per admits? */
+static bool is_crowded_out(const struct explain *e, const struct answer *answer, const struct explanation *item)
+{
+  uint32_t slot = keys_find(&e->arena->keys, item->key), n = 0;
+
+  if (!e->query->max_per.n)
+    return false;
+  const struct value own = attribute_columns_value(e->arena->attributes, e->attribute, slot);
+  if (own.kind == VALUE_NULL)
+    return false;
+  for (size_t i = 0; i < answer->n_hits && !is_before(item, &answer->hits[i]); i++)
+    n += crowding_compare(&own, &answer->hits[i].value) == 0;
+  return n >= e->query->max_per.n;
+}
+
 /* Compare an admitted item with the hits. */
 static void rank(const struct explain *e, const struct answer *answer, struct explanation *item)
 {
@@ -93,7 +110,7 @@ static void rank(const struct explain *e, const struct answer *answer, struct ex
     item->verdict = VERDICT_HIT;
     item->rank = (uint32_t)at + 1;
   } else if (answer->n_hits < e->query->k || is_before(item, last)) {
-    item->verdict = VERDICT_MISSED;
+    item->verdict = is_crowded_out(e, answer, item) ? VERDICT_CROWDED_OUT : VERDICT_MISSED;
   } else {
     item->verdict = VERDICT_OUTRANKED;
     item->below_last_hit = last->score - item->score;

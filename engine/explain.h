@@ -13,6 +13,7 @@ struct explain {
   const struct arena *arena;
   size_t space;
   const struct query *query;
+  size_t attribute;          /* of its max_per */
   const struct admit *admit; /* of the query */
 };
 

@@ -52,12 +52,12 @@ static enum group_kind choose_group(const struct search *s, const struct query *
   return admits_few(s, admit) ? GROUP_ADMITTED : GROUP_ALL;
 }
 
-static err_t init_group(struct region *region, size_t n, struct group *group)
+err_t search_groups_init(struct region *region, size_t n, struct group *out)
 {
-  group->n = 0;
-  TRY(region_array(region, n, sizeof *group->queries, &group->queries));
-  TRY(region_array(region, n, sizeof *group->admits, &group->admits));
-  return region_array(region, n, sizeof *group->answers, &group->answers);
+  out->n = 0;
+  TRY(region_array(region, n, sizeof *out->queries, &out->queries));
+  TRY(region_array(region, n, sizeof *out->admits, &out->admits));
+  return region_array(region, n, sizeof *out->answers, &out->answers);
 }
 
 /* Can the search make words of filters? The choice of how to search a query then rests on a bound of what it admits,
@@ -68,26 +68,28 @@ static bool makes_words(const struct search *s)
   return s->arena->copies[s->backend] && s->row->is_exact;
 }
 
-err_t search_groups_divide(struct search *s, const struct query *const *queries, size_t n, struct answer *answers)
+err_t search_groups_admit(struct search *s, const struct query *const *queries, size_t n)
 {
   const struct admission_target target = { .arena = s->arena,
                                            .space = search_place(s),
                                            .cache = s->searcher->engine->filters,
                                            .checks_late = s->row->checks_late && search_backend(s)->kind == BACKEND_CPU,
                                            .makes_words = makes_words(s) };
-  struct region *region = &s->searcher->scratch;
 
-  TRY(admission_find(&target, queries, n, region, &s->admission));
+  return admission_find(&target, queries, n, &s->searcher->scratch, &s->admission);
+}
+
+/* Divide queries into groups by the way in which they are searched. */
+static err_t divide(struct search *s, const struct group *all)
+{
+  s->n = all->n;
   for (enum group_kind kind = 0; kind < N_GROUPS; kind++)
-    TRY(init_group(region, n, &s->groups[kind]));
-  for (size_t i = 0; i < n; i++) {
-    const struct admit *admit = &s->admission.admits[i];
-    if (answers[i].error)
-      continue;
-    struct group *group = &s->groups[choose_group(s, queries[i], admit)];
-    group->queries[group->n] = queries[i];
-    group->admits[group->n] = admit;
-    group->answers[group->n++] = &answers[i];
+    TRY(search_groups_init(&s->searcher->scratch, all->n, &s->groups[kind]));
+  for (size_t i = 0; i < all->n; i++) {
+    struct group *group = &s->groups[choose_group(s, all->queries[i], all->admits[i])];
+    group->queries[group->n] = all->queries[i];
+    group->admits[group->n] = all->admits[i];
+    group->answers[group->n++] = all->answers[i];
   }
   return ERR_OK;
 }
@@ -230,4 +232,14 @@ err_t search_groups_search(const struct search *s, enum group_kind kind)
   for (size_t i = 0; i < group->n; i++)
     batch.results[i].counts.scores_admitted = kind != GROUP_ALL;
   return write_answers(s, group, &batch);
+}
+
+err_t search_groups_search_all(struct search *s, const struct group *all)
+{
+  TRY(divide(s, all));
+  for (enum group_kind kind = 0; kind < N_GROUPS; kind++) {
+    if (s->groups[kind].n > 0)
+      TRY(search_groups_search(s, kind));
+  }
+  return ERR_OK;
 }

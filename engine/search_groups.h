@@ -17,7 +17,7 @@ struct searcher {
   bool is_uncounted; /* its searches take no thread from others */
 };
 
-/* Queries of a batch that are searched in the same way. */
+/* Queries that are searched together. */
 struct group {
   const struct query **queries; /* [n] */
   const struct admit **admits;  /* [n] */
@@ -40,8 +40,8 @@ struct search {
   const struct method *method;
   const struct method_row *row;
   struct admission admission;
-  size_t n; /* queries */
-  struct group groups[N_GROUPS];
+  struct group groups[N_GROUPS]; /* by the way in which they are searched */
+  size_t n;                      /* queries of all groups */
 };
 
 static inline const struct backend *search_backend(const struct search *s)
@@ -55,16 +55,21 @@ static inline size_t search_place(const struct search *s)
   return (size_t)(s->in - s->arena->spaces);
 }
 
-/* Divide the queries that have no error into groups.
+/* Make a group without queries, with room for n. Returns ERR_MEMORY. */
+err_t search_groups_init(struct region *region, size_t n, struct group *out);
+
+/* Find what queries admit, for s->admission.
  *
  * queries  [n], without `like`
- * answers  [n]
  *
  * Returns ERR_MEMORY.
  */
-err_t search_groups_divide(struct search *s, const struct query *const *queries, size_t n, struct answer *answers);
+err_t search_groups_admit(struct search *s, const struct query *const *queries, size_t n);
 
-/* Search a group, and write its answers. Returns ERR_MEMORY or ERR_DEVICE. */
+/* Search queries, and write their answers. Returns ERR_MEMORY or ERR_DEVICE. */
+err_t search_groups_search_all(struct search *s, const struct group *all);
+
+/* Search one group of s->groups, and write its answers. Errors as above. */
 err_t search_groups_search(const struct search *s, enum group_kind kind);
 
 #endif

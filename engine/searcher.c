@@ -2,10 +2,12 @@
 /* Searches one batch in the front arena: from checked queries to answers, on the first backend that has not failed. */
 #include <assert.h>
 
+#include "base/attributes.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "engine/explain.h"
 #include "engine/like.h"
+#include "engine/max_per.h"
 #include "engine/search_groups.h"
 
 static err_t open_workers(struct searcher *s)
@@ -104,7 +106,8 @@ static err_t score_items(const struct search *s, const struct query *query, cons
 static err_t explain(const struct search *s, const struct query *query, const struct admit *admit,
                      struct answer *answer)
 {
-  const struct explain of = { s->arena, search_place(s), query, admit };
+  size_t attribute = attributes_find(&s->searcher->engine->attributes, query->max_per.attribute, 0);
+  const struct explain of = { s->arena, search_place(s), query, attribute, admit };
   struct explanation *explanations;
   struct answer scores = { 0 };
   struct admit scored;
@@ -118,14 +121,89 @@ static err_t explain(const struct search *s, const struct query *query, const st
   return ERR_OK;
 }
 
+/* The queries of a batch that have no error, and those of them that have a max_per. */
+struct asked {
+  struct group round; /* what is searched next */
+  struct max_per_search *limited;
+  size_t n_limited;
+};
+
+static void add_to_round(struct group *round, const struct query *query, const struct admit *admit,
+                         struct answer *answer)
+{
+  round->queries[round->n] = query;
+  round->admits[round->n] = admit;
+  round->answers[round->n++] = answer;
+}
+
+static err_t begin_rounds(struct search *s, const struct query *const *queries, size_t n, struct answer *answers,
+                          struct asked *out)
+{
+  struct region *region = &s->searcher->scratch;
+  const struct engine *e = s->searcher->engine;
+
+  *out = (struct asked){ 0 };
+  TRY(search_groups_init(region, n, &out->round));
+  TRY(region_array(region, n, sizeof *out->limited, &out->limited));
+  for (size_t i = 0; i < n; i++) {
+    const struct admit *admit = &s->admission.admits[i];
+    struct max_per_search *limited = &out->limited[out->n_limited];
+    if (answers[i].error)
+      continue;
+    if (!queries[i]->max_per.n) {
+      add_to_round(&out->round, queries[i], admit, &answers[i]);
+      continue;
+    }
+    max_per_begin(s->arena, &e->attributes, e->max_k, queries[i], admit, &answers[i], limited);
+    add_to_round(&out->round, &limited->wider, &limited->admit, &limited->found);
+    out->n_limited++;
+  }
+  return ERR_OK;
+}
+
+/* Take what a round has found, and list who needs another one. */
+static err_t take_round(struct search *s, struct asked *asked)
+{
+  asked->round.n = 0;
+  for (size_t i = 0; i < asked->n_limited; i++) {
+    struct max_per_search *limited = &asked->limited[i];
+    if (limited->is_done)
+      continue;
+    TRY(max_per_take(limited, &s->searcher->scratch));
+    if (!limited->is_done)
+      add_to_round(&asked->round, &limited->wider, &limited->admit, &limited->found);
+  }
+  return ERR_OK;
+}
+
+/* Search in rounds: only queries with a max_per may need more than one. Of later rounds nothing stays but the hits that
+ * are kept: there can be many. */
+static err_t search_rounds(struct search *s, struct asked *asked)
+{
+  struct region *region = &s->searcher->scratch;
+
+  if (asked->round.n > 0)
+    TRY(search_groups_search_all(s, &asked->round));
+  TRY(take_round(s, asked));
+  struct region_mark mark = region_mark(region);
+  while (asked->round.n > 0) {
+    TRY(search_groups_search_all(s, &asked->round));
+    TRY(take_round(s, asked));
+    region_rewind(region, mark);
+  }
+  for (size_t i = 0; i < asked->n_limited; i++)
+    TRY(max_per_write(&asked->limited[i], region));
+  return ERR_OK;
+}
+
 static err_t search_arena(struct search *s, const struct query *const *queries, size_t n, struct answer *answers)
 {
+  struct asked asked;
+
   TRY(resolve(s, queries, n, answers, &queries));
-  TRY(search_groups_divide(s, queries, n, answers));
-  for (enum group_kind kind = 0; kind < N_GROUPS; kind++) {
-    if (s->groups[kind].n > 0)
-      TRY(search_groups_search(s, kind));
-  }
+  TRY(search_groups_admit(s, queries, n));
+  TRY(begin_rounds(s, queries, n, answers, &asked));
+  TRY(search_rounds(s, &asked));
   for (size_t i = 0; i < n; i++) {
     if (queries[i]->n_explain > 0 && !answers[i].error)
       TRY(explain(s, queries[i], &s->admission.admits[i], &answers[i]));
@@ -154,7 +232,7 @@ static err_t search_backends(struct searcher *searcher, const struct arena *aren
                              struct answer *answers)
 {
   struct backends *backends = &searcher->engine->backends;
-  struct search s = { .searcher = searcher, .arena = arena, .method = method, .n = n };
+  struct search s = { .searcher = searcher, .arena = arena, .method = method };
 
   TRY(find_number(arena, space, &s.in));
   s.row = methods_find(s.in->space->similarity->methods, method);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crowding.h"
+
 /* A part's hits on their way into the answer. */
 struct lane {
   const struct hit *next, *end;
@@ -38,19 +40,52 @@ static size_t count_hits(const struct merge_part *const *parts, size_t n)
   return n_hits;
 }
 
-static err_t join_hits(const struct merge_part *const *parts, size_t n, struct region *r, struct answer *out)
+/* List the best hits of all parts.
+ *
+ * n_wanted  at most the number of all hits
+ */
+static err_t list_best(const struct merge_part *const *parts, size_t n, size_t n_wanted, struct region *r,
+                       struct hit **out)
 {
-  size_t n_all = count_hits(parts, n), k = parts[0]->head.k;
   struct lane *lanes;
 
   TRY(region_array(r, n, sizeof *lanes, &lanes));
   for (size_t i = 0; i < n; i++)
     lanes[i] = (struct lane){ parts[i]->answer.hits, parts[i]->answer.hits + parts[i]->answer.n_hits };
-  out->n_hits = n_all < k ? n_all : k;
-  TRY(region_array(r, out->n_hits, sizeof *out->hits, &out->hits));
-  for (size_t i = 0; i < out->n_hits; i++)
-    out->hits[i] = *find_best(lanes, n)->next++;
+  TRY(region_array(r, n_wanted, sizeof **out, out));
+  for (size_t i = 0; i < n_wanted; i++)
+    (*out)[i] = *find_best(lanes, n)->next++;
   return ERR_OK;
+}
+
+/* Leave out hits that are crowded out by those of other shards. Each part has the best that are possible in its shard.
+ * What another shard crowds out makes room for something as good or better. So nothing is missing among k hits.
+ *
+ * n_all  of out->hits, in order
+ */
+static err_t leave_out_crowded(const struct partial *head, size_t n_all, struct region *r, struct answer *out)
+{
+  struct crowding crowding;
+
+  TRY(crowding_find(out->hits, n_all, head->max_per, r, &crowding));
+  for (size_t i = 0; i < n_all && out->n_hits < head->k; i++) {
+    if (!crowding.is_out[i])
+      out->hits[out->n_hits++] = out->hits[i];
+  }
+  return ERR_OK;
+}
+
+static err_t join_hits(const struct merge_part *const *parts, size_t n, struct region *r, struct answer *out)
+{
+  const struct partial *head = &parts[0]->head;
+  size_t n_all = count_hits(parts, n);
+
+  if (head->max_per) {
+    TRY(list_best(parts, n, n_all, r, &out->hits));
+    return leave_out_crowded(head, n_all, r, out);
+  }
+  out->n_hits = n_all < head->k ? n_all : head->k;
+  return list_best(parts, n, out->n_hits, r, &out->hits);
 }
 
 /* Return the score that an item needs to be among the hits; -inf: any is enough. */
@@ -72,7 +107,7 @@ static void join_receipt(const struct merge_part *const *parts, size_t n, struct
   bool is_whole = n == parts[0]->head.n_shards;
   struct receipt joined = {
     .is_exact = is_whole,
-    .has_bound = !is_whole || count_hits(parts, n) > out->n_hits,
+    .has_bound = !is_whole || (out->n_hits == parts[0]->head.k && count_hits(parts, n) > out->n_hits),
     .bound = is_whole ? threshold : INFINITY,
   };
 
@@ -161,19 +196,26 @@ static struct explanation find_explanation(const struct merge_part *const *parts
   };
 }
 
+/* Say why an admitted item that would come before the last hit is none. In its shard it was a hit, or had been crowded
+ * out there already: unless the shard's search has missed it. */
+static enum verdict verdict_of(const struct partial *head, const struct explanation *item)
+{
+  return head->max_per && item->verdict != VERDICT_MISSED ? VERDICT_CROWDED_OUT : VERDICT_MISSED;
+}
+
 /* Compare an item that its shard admits with the joined hits. */
-static void rank(const struct answer *out, size_t k, struct explanation *item)
+static void rank(const struct answer *out, const struct partial *head, struct explanation *item)
 {
   const struct hit *last = out->n_hits ? &out->hits[out->n_hits - 1] : NULL;
-  const struct hit own = { item->key, item->score };
+  const struct hit own = { .key = item->key, .score = item->score };
 
   item->rank = 0;
   for (size_t i = 0; i < out->n_hits && item->rank == 0; i++)
     item->rank = span_equal(out->hits[i].key, item->key) ? (uint32_t)i + 1 : 0;
   if (item->rank > 0) {
     item->verdict = VERDICT_HIT;
-  } else if (out->n_hits < k || is_before(&own, last)) {
-    item->verdict = VERDICT_MISSED;
+  } else if (out->n_hits < head->k || is_before(&own, last)) {
+    item->verdict = verdict_of(head, item);
   } else {
     item->verdict = VERDICT_OUTRANKED;
     item->below_last_hit = last->score - item->score;
@@ -187,7 +229,7 @@ static err_t join_explanations(const struct merge_part *const *parts, size_t n, 
   for (size_t i = 0; i < out->n_explanations; i++) {
     out->explanations[i] = find_explanation(parts, n, i);
     if (out->explanations[i].verdict >= VERDICT_HIT)
-      rank(out, parts[0]->head.k, &out->explanations[i]);
+      rank(out, &parts[0]->head, &out->explanations[i]);
   }
   return ERR_OK;
 }

@@ -41,6 +41,7 @@ err_t shard_part_make(const struct config *config, const struct pending_query *q
     .is_json = query->format == WIRE_JSON,
     .reply_topic = query->query.reply_topic,
     .k = query->query.k,
+    .max_per = query->query.max_per.n,
     .has_deadline = query->deadline_ns != PENDING_NO_DEADLINE,
     .left_us = left_us(query),
     .allow_partial = query->query.allow_partial,

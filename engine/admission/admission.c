@@ -87,11 +87,12 @@ static size_t n_keys_of(const struct query *query)
   return query->n_exclude + (query->seen ? query->seen->n : 0);
 }
 
-/* Does a query need host words whatever the device can make? Explained items are looked up in them, and long lists of
- * excluded keys cleared. */
+/* Does a query need host words whatever the device can make? Explained items are looked up in them, long lists of
+ * excluded keys cleared, and so are the values that have their hits (max_per.h). */
 static bool needs_words(const struct finding *f, const struct query *query)
 {
-  return !f->makes_words || query->n_explain > 0 || !exclusion_is_short(&f->exclusion, n_keys_of(query));
+  return !f->makes_words || query->n_explain > 0 || query->max_per.n > 0 ||
+         !exclusion_is_short(&f->exclusion, n_keys_of(query));
 }
 
 /* Make the program of a filter that the cache does not have. NULL: host words are better, or there is no program. */
@@ -173,12 +174,12 @@ static err_t join_keys(const struct query *query, struct region *region, struct 
 }
 
 /* Can the excluded keys be looked up late, if so many are distinct? At least K other items are admitted then, so that
- * the receipt does not depend on how many there are. */
+ * the receipt does not depend on how many there are. With max_per, more rounds may search among what is left. */
 static bool can_be_late(const struct finding *f, const struct query *query, const struct admit *admit)
 {
   size_t n = n_keys_of(query);
 
-  return f->checks_late && n > LATE_MIN && admit->n_admitted > n + query->k;
+  return f->checks_late && n > LATE_MIN && admit->n_admitted > n + query->k && query->max_per.n == 0;
 }
 
 static err_t make_late(const struct finding *f, const struct query *query, struct late_keys **out)

@@ -305,3 +305,15 @@ struct attribute_cell attribute_column_cell(const struct attribute_column *c, ui
     cell.value = c->codes[slot];
   return cell;
 }
+
+struct value attribute_column_value(const struct attribute_column *c, uint32_t slot)
+{
+  assert(c->type == ATTRIBUTE_BOOL || c->type == ATTRIBUTE_KEYWORD || c->type == ATTRIBUTE_INTEGER);
+  if (!bits_get(c->present, slot))
+    return (struct value){ .kind = VALUE_NULL };
+  if (c->truths)
+    return (struct value){ .kind = VALUE_BOOL, .is_true = bits_get(c->truths, slot) };
+  if (c->codes)
+    return (struct value){ .kind = VALUE_TEXT, .text = dictionary_text(&c->texts, c->codes[slot]) };
+  return (struct value){ .kind = VALUE_INTEGER, .integer = c->numbers[slot] };
+}

@@ -52,6 +52,7 @@ err_t attribute_column_load(struct attribute_column *c, uint32_t slot, const str
 err_t attribute_column_copy(struct attribute_column *c, const struct attribute_column *from, size_t first, size_t n);
 err_t attribute_column_finish(struct attribute_column *c, size_t n_slots);
 struct attribute_cell attribute_column_cell(const struct attribute_column *c, uint32_t slot);
+struct value attribute_column_value(const struct attribute_column *c, uint32_t slot);
 
 /* Return what numbers[] keeps of a value. */
 int64_t attribute_column_key_of(const struct attribute_column *c, const struct value *value);

@@ -84,6 +84,11 @@ struct attribute_cell attribute_columns_cell(const struct attribute_columns *c, 
   return attribute_column_cell(&c->v[attribute], slot);
 }
 
+struct value attribute_columns_value(const struct attribute_columns *c, size_t attribute, uint32_t slot)
+{
+  return attribute_column_value(&c->v[attribute], slot);
+}
+
 /* Writing -------------------- */
 
 err_t attribute_columns_put(struct attribute_columns *c, uint32_t slot, size_t attribute, const struct value *value)

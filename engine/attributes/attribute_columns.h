@@ -72,6 +72,10 @@ struct attribute_cell {
 };
 struct attribute_cell attribute_columns_cell(const struct attribute_columns *c, size_t attribute, uint32_t slot);
 
+/* The value of a slot; VALUE_NULL: it has none. The attribute is a bool, keyword or integer. A text is valid until the
+ * columns change. */
+struct value attribute_columns_value(const struct attribute_columns *c, size_t attribute, uint32_t slot);
+
 /* From now on, mark slots whose values are written, for the one who keeps copies. The columns are empty. Returns
  * ERR_MEMORY. */
 err_t attribute_columns_mark(struct attribute_columns *c);

@@ -7,7 +7,7 @@
 #include "base/method.h"
 #include "base/utf8.h"
 #include "ingest/wire/message_field.h"
-#include "ingest/wire/wire_message.h"
+#include "ingest/wire/wire_value.h"
 
 static_assert((int)ANSWER_BAD_QUERY == (int)SLUICE__V1__ERROR__CODE__BAD_QUERY, "the codes of the schema");
 static_assert((int)ANSWER_UNKNOWN_SPACE == (int)SLUICE__V1__ERROR__CODE__UNKNOWN_SPACE, "the codes of the schema");
@@ -21,6 +21,8 @@ static_assert((int)VERDICT_UNKNOWN == (int)SLUICE__V1__EXPLANATION__VERDICT__UNK
 static_assert((int)VERDICT_NO_ITEM == (int)SLUICE__V1__EXPLANATION__VERDICT__NO_ITEM, "the verdicts of the schema");
 static_assert((int)VERDICT_SEEN == (int)SLUICE__V1__EXPLANATION__VERDICT__SEEN, "the verdicts of the schema");
 static_assert((int)VERDICT_HIT == (int)SLUICE__V1__EXPLANATION__VERDICT__HIT, "the verdicts of the schema");
+static_assert((int)VERDICT_CROWDED_OUT == (int)SLUICE__V1__EXPLANATION__VERDICT__CROWDED_OUT,
+              "the verdicts of the schema");
 static_assert((int)VERDICT_MISSED == (int)SLUICE__V1__EXPLANATION__VERDICT__MISSED, "the verdicts of the schema");
 
 /* Fields that JSON shows even if they are 0, because a reader expects them. */
@@ -58,6 +60,8 @@ static err_t make_hits(const struct answer *answer, struct region *r, Sluice__V1
     sluice__v1__hit__init(&hits[i]);
     hits[i].key = (ProtobufCBinaryData){ .len = hit->key.n, .data = (uint8_t *)hit->key.p };
     hits[i].score = hit->score;
+    if (hit->value.kind != VALUE_NULL)
+      TRY(wire_value_make(&hit->value, r, &hits[i].value));
     out->hits[i] = &hits[i];
   }
   out->n_hits = answer->n_hits;

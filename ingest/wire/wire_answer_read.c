@@ -4,8 +4,8 @@
 
 #include "base/method.h"
 #include "ingest/wire/message_field.h"
-#include "ingest/wire/wire_message.h"
 #include "ingest/wire/wire_partial.h"
+#include "ingest/wire/wire_value.h"
 
 /* An error has no method. */
 static err_t read_method(const char *text, struct method *out)
@@ -18,8 +18,11 @@ static err_t read_method(const char *text, struct method *out)
 static err_t read_hits(const Sluice__V1__Answer *m, struct region *r, struct answer *out)
 {
   TRY(region_array(r, m->n_hits, sizeof *out->hits, &out->hits));
-  for (size_t i = 0; i < m->n_hits; i++)
-    out->hits[i] = (struct hit){ span_of(m->hits[i]->key.data, m->hits[i]->key.len), m->hits[i]->score };
+  for (size_t i = 0; i < m->n_hits; i++) {
+    const Sluice__V1__Hit *hit = m->hits[i];
+    out->hits[i] = (struct hit){ .key = span_of(hit->key.data, hit->key.len), .score = hit->score };
+    TRY(wire_value_read(hit->value, ERR_WIRE, r, &out->hits[i].value));
+  }
   out->n_hits = m->n_hits;
   return ERR_OK;
 }

@@ -132,6 +132,20 @@ static err_t read_filter(const Sluice__V1__Query *query, struct region *r, struc
   return ERR_OK;
 }
 
+/* The engine verifies the attribute. */
+static err_t read_max_per(const Sluice__V1__MaxPer *from, struct query *out)
+{
+  if (!from)
+    return ERR_OK;
+  TRY(verify_text("max_per.attribute", from->attribute, ATTRIBUTE_NAME_MAX));
+  if (!*from->attribute)
+    FAIL(ERR_QUERY, "max_per.attribute: name an attribute of type keyword, integer or bool");
+  if (from->n == 0)
+    FAIL(ERR_QUERY, "max_per.n is missing, or 0; it must be at least 1");
+  out->max_per = (struct max_per){ span_of_str(from->attribute), from->n };
+  return ERR_OK;
+}
+
 static err_t read_fields(const Sluice__V1__Query *query, struct region *r, struct query *out)
 {
   TRY(verify_texts(query));
@@ -147,6 +161,7 @@ static err_t read_fields(const Sluice__V1__Query *query, struct region *r, struc
   out->n_at_least = query->n_at_least;
   TRY(read_seen(query, r, out));
   TRY(read_filter(query, r, out));
+  TRY(read_max_per(query->max_per, out));
   out->method = span_of_str(query->method);
   out->k = query->k;
   out->no_wait = query->no_wait;

@@ -94,7 +94,7 @@ static struct hit *score_all(struct world *w, const struct query *query, size_t 
   char(*texts)[ITEM_KEY_MAX] = calloc(answer.n_hits + 1, sizeof *texts);
   for (size_t i = 0; i < answer.n_hits; i++) { /* the searcher's next search takes the memory */
     memcpy(texts[i], answer.hits[i].key.p, answer.hits[i].key.n);
-    hits[i] = (struct hit){ span_of(texts[i], answer.hits[i].key.n), answer.hits[i].score };
+    hits[i] = (struct hit){ .key = span_of(texts[i], answer.hits[i].key.n), .score = answer.hits[i].score };
   }
   hits[answer.n_hits].key = span_of(texts, 0);
   *n = answer.n_hits;

@@ -128,7 +128,7 @@ static void check_echo(const struct query *query)
   struct span bytes;
 
   for (; answer.n_hits < query->n_exclude && answer.n_hits < 4; answer.n_hits++)
-    hits[answer.n_hits] = (struct hit){ query->exclude[answer.n_hits], 0.5f };
+    hits[answer.n_hits] = (struct hit){ .key = query->exclude[answer.n_hits], .score = 0.5f };
   for (int is_error = 0; is_error < 2; is_error++) {
     answer.error = is_error ? ANSWER_BAD_QUERY : ANSWER_OK;
     answer.error_message = err_message();

@@ -40,7 +40,8 @@ static void draw_world(struct dice *d, uint32_t n_shards, struct world *w)
   w->n = dice_below(d, ITEMS_MAX + 1);
   for (size_t i = 0; i < w->n; i++) {
     int n = snprintf(w->keys[i], KEY_BYTES, "%zu", i);
-    w->items[i] = (struct hit){ span_of(w->keys[i], (size_t)n), (float)dice_below(d, 12) / 4.0f - 1.0f };
+    w->items[i] = (struct hit){ .key = span_of(w->keys[i], (size_t)n),
+                                 .score = (float)dice_below(d, 12) / 4.0f - 1.0f };
   }
   qsort(w->items, w->n, sizeof *w->items, compare_hits);
   for (size_t i = 0; i < w->n; i++)
@@ -109,6 +110,128 @@ static void random_splits_of_random_answers_become_the_whole(void **state)
   region_fini(&region);
 }
 
+/* ---- At most n of a value ---- */
+
+static size_t count_value(const struct hit *hits, size_t n, const struct value *value)
+{
+  size_t count = 0;
+
+  for (size_t i = 0; i < n; i++)
+    count += value->kind && hits[i].value.kind && hits[i].value.integer == value->integer;
+  return count;
+}
+
+static void draw_values(struct dice *d, struct world *w)
+{
+  size_t n_values = 1 + dice_below(d, 12);
+
+  for (size_t i = 0; i < w->n; i++) {
+    if (dice_below(d, 6))
+      w->items[i].value = (struct value){ .kind = VALUE_INTEGER, .integer = (int64_t)dice_below(d, n_values) };
+  }
+}
+
+/* What an exact search of a shard, or of all, says with at most n hits of a value. */
+static void search_limited(const struct world *w, uint32_t shard, const struct partial *head, struct hit *hits,
+                           struct answer *out)
+{
+  *out = (struct answer){ .hits = hits, .receipt = { .is_exact = true } };
+  for (size_t i = 0; i < w->n; i++) {
+    const struct hit *item = &w->items[i];
+    if ((shard != UINT32_MAX && w->shard_of[i] != shard) ||
+        count_value(hits, out->n_hits, &item->value) >= head->max_per)
+      continue;
+    if (out->n_hits < head->k) {
+      hits[out->n_hits++] = *item;
+    } else if (!out->receipt.has_bound) {
+      out->receipt.has_bound = true;
+      out->receipt.bound = hits[head->k - 1].score;
+    }
+  }
+}
+
+/* Explain an item of the catalogue. */
+static struct explanation explain(const struct hit *item, const struct answer *answer, const struct partial *head)
+{
+  struct explanation e = { .key = item->key, .score = item->score, .verdict = VERDICT_CROWDED_OUT };
+  const struct hit *last = &answer->hits[answer->n_hits - 1];
+
+  for (size_t i = 0; i < answer->n_hits; i++) {
+    if (span_equal(answer->hits[i].key, item->key))
+      e.verdict = VERDICT_HIT;
+  }
+  if (e.verdict != VERDICT_HIT && answer->n_hits == head->k && compare_hits(item, last) > 0)
+    e.verdict = VERDICT_OUTRANKED;
+  return e;
+}
+
+/* Without a bound, all that is not crowded out is there; no bound is below what is not. */
+static void assert_bound(const struct world *w, const struct partial *head, const struct answer *joined)
+{
+  const struct answer *a = joined;
+
+  for (size_t i = 0; i < w->n; i++) {
+    const struct hit *item = &w->items[i];
+    if (explain(item, a, head).verdict == VERDICT_HIT || count_value(a->hits, a->n_hits, &item->value) >= head->max_per)
+      continue;
+    assert_true(a->receipt.has_bound);
+    assert_true(item->score <= a->receipt.bound);
+  }
+  assert_true(!a->receipt.has_bound || a->receipt.bound == a->hits[a->n_hits - 1].score);
+}
+
+static void random_splits_with_at_most_n_of_a_value_become_the_whole(void **state)
+{
+  struct dice d = { seed };
+  struct region region = { 0 };
+  static struct world world;
+  static struct hit hits[SHARDS_MAX + 1][ITEMS_MAX];
+  static struct merge_part parts[SHARDS_MAX];
+  static struct explanation explanations[SHARDS_MAX][1];
+  const struct merge_part *list[SHARDS_MAX];
+  struct answer whole, joined;
+  size_t n_crowded = 0;
+
+  (void)state;
+  for (int round = 0; round < ROUNDS; round++) {
+    uint32_t n_shards = 1 + (uint32_t)dice_below(&d, SHARDS_MAX);
+    struct partial head = { .n_shards = n_shards,
+                            .k = 1 + (uint32_t)dice_below(&d, ITEMS_MAX / 2),
+                            .max_per = 1 + (uint32_t)dice_below(&d, 4) };
+    draw_world(&d, n_shards, &world);
+    draw_values(&d, &world);
+    size_t explained = world.n ? dice_below(&d, world.n) : 0;
+    for (uint32_t shard = 0; shard < n_shards; shard++) {
+      struct answer *part = &parts[shard].answer;
+      parts[shard].head = head;
+      parts[shard].head.shard = shard;
+      search_limited(&world, shard, &head, hits[shard], part);
+      part->explanations = explanations[shard];
+      part->n_explanations = world.n > 0;
+      explanations[shard][0] = (struct explanation){ .verdict = VERDICT_NO_ITEM };
+      if (world.n > 0 && world.shard_of[explained] == shard)
+        explanations[shard][0] = explain(&world.items[explained], part, &head);
+      list[shard] = &parts[shard];
+    }
+    search_limited(&world, UINT32_MAX, &head, hits[n_shards], &whole);
+    region_reset(&region);
+    assert_ok(merge_join(list, n_shards, &region, &joined));
+    assert_int_equal(joined.n_hits, whole.n_hits);
+    for (size_t i = 0; i < whole.n_hits; i++)
+      assert_true(span_equal(joined.hits[i].key, whole.hits[i].key));
+    assert_true(joined.receipt.is_exact);
+    if (whole.n_hits > 0)
+      assert_bound(&world, &head, &joined);
+    if (world.n > 0) {
+      enum verdict verdict = explain(&world.items[explained], &whole, &head).verdict;
+      assert_int_equal(joined.explanations[0].verdict, verdict);
+      n_crowded += verdict == VERDICT_CROWDED_OUT;
+    }
+  }
+  assert_true(n_crowded > 100);
+  region_fini(&region);
+}
+
 /* ---- Receipts ---- */
 
 /* Two parts of one hit each, with bounds. */
@@ -123,7 +246,7 @@ static void make_pair(struct pair *p, uint32_t k, uint32_t n_shards)
   static const char *const keys[] = { "a", "b" };
 
   for (uint32_t i = 0; i < 2; i++) {
-    p->hits[i] = (struct hit){ span_of_str(keys[i]), 3.0f - (float)i };
+    p->hits[i] = (struct hit){ .key = span_of_str(keys[i]), .score = 3.0f - (float)i };
     p->parts[i] = (struct merge_part){
       .head = { .shard = i, .n_shards = n_shards, .k = k },
       .answer = { .hits = &p->hits[i], .n_hits = 1, .receipt = { .is_exact = true } },
@@ -347,6 +470,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(random_splits_of_random_answers_become_the_whole),
+    cmocka_unit_test(random_splits_with_at_most_n_of_a_value_become_the_whole),
     cmocka_unit_test(an_approximate_part_makes_the_answer_approximate),
     cmocka_unit_test(a_bound_below_the_last_hit_proves_a_part_exact),
     cmocka_unit_test(a_missing_shard_may_have_any_item),

@@ -122,7 +122,7 @@ static const char *error_code(json_t *reply)
 static void an_answer_goes_to_the_topic_that_its_query_names(void **state)
 {
   struct pending_query query = query_of("a1");
-  struct hit hit = { span_of_str("item"), 0.5f };
+  struct hit hit = { .key = span_of_str("item"), .score = 0.5f };
   struct answer answer = { .hits = &hit, .n_hits = 1, .method = { .name = "exact" } };
 
   (void)state;
@@ -191,7 +191,8 @@ static void an_error_is_a_reply_too(void **state)
 static void an_answer_that_cannot_be_written_becomes_an_error(void **state)
 {
   struct pending_query query = query_of("i1");
-  struct hit hits[2] = { { span_of_str("item"), 0.5f }, { span_of_str("other"), INFINITY } };
+  struct hit hits[2] = { { .key = span_of_str("item"), .score = 0.5f },
+                         { .key = span_of_str("other"), .score = INFINITY } };
   struct answer answer = { .hits = hits, .n_hits = 2, .method = { .name = "exact" } };
 
   (void)state;
@@ -210,7 +211,7 @@ static void an_answer_too_large_to_be_sent_becomes_an_error(void **state)
 
   (void)state;
   for (size_t i = 0; i < HITS; i++)
-    hits[i] = (struct hit){ span_of_str("a key of a usual length"), 0.5f };
+    hits[i] = (struct hit){ .key = span_of_str("a key of a usual length"), .score = 0.5f };
   reply_answer(&with, &query, &answer, &scratch);
   json_t *reply = read_reply("answers", "l1");
   assert_string_equal(error_code(reply), "INTERNAL");

@@ -29,7 +29,7 @@ static size_t hits_of(const char *keys, struct hit *out)
   size_t n = strlen(keys);
 
   for (size_t i = 0; i < n; i++)
-    out[i] = (struct hit){ span_of(keys + i, 1), (float)(n - i) };
+    out[i] = (struct hit){ .key = span_of(keys + i, 1), .score = (float)(n - i) };
   return n;
 }
 

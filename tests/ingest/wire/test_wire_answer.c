@@ -13,9 +13,9 @@
 
 static struct answer sample_answer(void)
 {
-  static struct hit hits[] = { { { (const uint8_t *)"gimp", 4 }, 0.1f },
-                               { { (const uint8_t *)"\xff\x00", 2 }, 0.0f },
-                               { { (const uint8_t *)"\xc3\xbc", 2 }, -3.4028235e38f } };
+  static struct hit hits[] = { { .key = { (const uint8_t *)"gimp", 4 }, .score = 0.1f },
+                               { .key = { (const uint8_t *)"\xff\x00", 2 }, .score = 0.0f },
+                               { .key = { (const uint8_t *)"\xc3\xbc", 2 }, .score = -3.4028235e38f } };
   static const struct position watermark[] = { { 0, 17 }, { 1, 0 } };
 
   return (struct answer){
@@ -86,6 +86,28 @@ static void explanations_look_like_this(void **state)
                          "{\"key\":{\"base64\":\"/w==\"},\"verdict\":\"NO_ITEM\"},"
                          "{\"key\":\"b\",\"verdict\":\"OUTRANKED\",\"score\":-2.0,\"below_last_hit\":0.0},"
                          "{\"key\":\"c\",\"verdict\":\"UNKNOWN\"}]}"));
+}
+
+static void the_values_of_hits_look_like_this(void **state)
+{
+  struct hit hits[] = {
+    { .key = span_of_str("a"), .score = 2, .value = { .kind = VALUE_TEXT, .text = span_of_str("Björk") } },
+    { .key = span_of_str("b"), .score = 1, .value = { .kind = VALUE_INTEGER, .integer = -7 } },
+    { .key = span_of_str("c"), .score = 1, .value = { .kind = VALUE_BOOL } },
+    { .key = span_of_str("d") },
+  };
+  struct answer answer = sample_answer();
+  struct span text;
+  (void)state;
+
+  region_reset(&region);
+  answer.hits = hits;
+  answer.n_hits = 4;
+  assert_int_equal(wire_encode_answer(&answer, WIRE_JSON, &region, &text), ERR_OK);
+  assert_non_null(strstr((const char *)text.p, "\"hits\":[{\"key\":\"a\",\"score\":2.0,\"value\":\"Björk\"},"
+                                               "{\"key\":\"b\",\"score\":1.0,\"value\":-7},"
+                                               "{\"key\":\"c\",\"score\":1.0,\"value\":false},"
+                                               "{\"key\":\"d\",\"score\":0.0}]"));
 }
 
 static void error_answers_look_like_this(void **state)
@@ -164,7 +186,7 @@ static void a_bound_without_end_is_the_largest_number_and_no_bound_is_none(void 
 static void scores_that_are_no_numbers_are_never_sent(void **state)
 {
   const float bad[] = { INFINITY, -INFINITY, NAN };
-  struct hit hit = { span_of_str("a"), 0 };
+  struct hit hit = { .key = span_of_str("a") };
   struct answer answer = sample_answer();
   struct span bytes;
   (void)state;
@@ -216,7 +238,7 @@ static void a_client_reads_the_largest_answer_that_a_daemon_writes(void **state)
   memset(key, 'k', KEY_BYTES);
   assert_ok(region_array(&region, HITS, sizeof *answer.hits, &answer.hits));
   for (size_t i = 0; i < HITS; i++)
-    answer.hits[i] = (struct hit){ span_of(key, KEY_BYTES), 1.5f };
+    answer.hits[i] = (struct hit){ .key = span_of(key, KEY_BYTES), .score = 1.5f };
   answer.n_hits = HITS;
   assert_ok(wire_encode_answer(&answer, WIRE_PROTOBUF, &region, &bytes));
   assert_true(bytes.n > 25 << 20);
@@ -233,6 +255,7 @@ int main(void)
     cmocka_unit_test(a_client_reads_what_it_needs_of_an_answer),
     cmocka_unit_test(a_client_reads_the_largest_answer_that_a_daemon_writes),
     cmocka_unit_test(explanations_look_like_this),
+    cmocka_unit_test(the_values_of_hits_look_like_this),
     cmocka_unit_test(error_answers_look_like_this),
     cmocka_unit_test(answers_in_protobuf_unpack_to_the_same),
     cmocka_unit_test(a_bound_without_end_is_the_largest_number_and_no_bound_is_none),

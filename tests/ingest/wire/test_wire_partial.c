@@ -23,7 +23,12 @@ static int end(void **state)
 
 static struct answer whole_answer(void)
 {
-  static struct hit hits[] = { { { (const uint8_t *)"a", 1 }, 1.5f }, { { (const uint8_t *)"bb", 2 }, -0.25f } };
+  static struct hit hits[] = {
+    { .key = { (const uint8_t *)"a", 1 },
+      .score = 1.5f,
+      .value = { .kind = VALUE_TEXT, .text = { (const uint8_t *)"de", 2 } } },
+    { .key = { (const uint8_t *)"bb", 2 }, .score = -0.25f, .value = { .kind = VALUE_INTEGER, .integer = -7 } },
+  };
   static struct explanation explanations[] = {
     { .key = { (const uint8_t *)"a", 1 }, .verdict = VERDICT_HIT, .has_score = true, .score = 1.5f, .rank = 1 },
     { .key = { (const uint8_t *)"x", 1 }, .verdict = VERDICT_NO_ITEM },
@@ -56,21 +61,24 @@ static struct answer whole_answer(void)
 static void the_largest_answer_is_read_again(void **state)
 {
   enum { HITS = 100000 };
-  static uint8_t keys[HITS + ITEM_KEY_MAX];
+  static uint8_t keys[HITS + ITEM_KEY_MAX], text[ATTRIBUTE_TEXT_MAX];
   static struct hit hits[HITS];
   struct answer answer = whole_answer(), back;
   struct span head, encoded, value;
   struct partial read;
 
   (void)state;
+  memset(text, 'x', sizeof text);
   for (size_t i = 0; i < HITS; i++)
-    hits[i] = (struct hit){ span_of(keys + i, ITEM_KEY_MAX), (float)i };
+    hits[i] = (struct hit){ .key = span_of(keys + i, ITEM_KEY_MAX),
+                            .score = (float)i,
+                            .value = { .kind = VALUE_TEXT, .text = span_of(text, ATTRIBUTE_TEXT_MAX) } };
   answer.hits = hits;
   answer.n_hits = HITS;
   assert_ok(wire_encode_partial(&(struct partial){ .n_shards = 1 }, &region, &head));
   assert_ok(wire_encode_answer(&answer, WIRE_PROTOBUF, &region, &encoded));
   assert_ok(wire_complete_partial(head, encoded, &region, &value));
-  assert_in_range(value.n, (uint64_t)HITS * ITEM_KEY_MAX, 32 << 20);
+  assert_in_range(value.n, (uint64_t)HITS * (ITEM_KEY_MAX + ATTRIBUTE_TEXT_MAX), 64 << 20);
   assert_ok(wire_decode_partial(value, &region, &read));
   assert_ok(wire_decode_answer(read.answer, &region, &back));
   assert_int_equal(back.n_hits, HITS);
@@ -89,6 +97,7 @@ static void an_answer_in_a_part_is_the_one_that_was_put_in(void **state)
                              .is_json = true,
                              .reply_topic = span_of_str("replies"),
                              .k = 10,
+                             .max_per = 3,
                              .has_deadline = true,
                              .left_us = 0,
                              .allow_partial = true,
@@ -109,6 +118,7 @@ static void an_answer_in_a_part_is_the_one_that_was_put_in(void **state)
   assert_true(read.is_json && read.allow_partial);
   assert_true(span_equal(read.reply_topic, partial.reply_topic));
   assert_int_equal(read.k, 10);
+  assert_int_equal(read.max_per, 3);
   assert_true(read.has_deadline && read.left_us == 0);
   assert_int_equal(read.n_trace, 3);
   assert_true(span_equal(read.trace[2], trace[2]));

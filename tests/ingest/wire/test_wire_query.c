@@ -105,6 +105,9 @@ static void wrong_json_queries_are_refused_by_name_and_identified(void **state)
     { "\"colour\":{}", "unknown field \"colour\"; the nearest is \"filter\"" },
     { "\"exclude\":[\"a\",\"\"]", "exclude[1]: a key has 1 to 256 bytes, not 0" },
     { "\"explain\":[\"\"]", "explain[0]: a key has 1 to 256 bytes, not 0" },
+    { "\"max_per\":{\"n\":2}", "max_per.attribute: name an attribute of type keyword, integer or bool" },
+    { "\"max_per\":{\"attribute\":\"artist\"}", "max_per.n is missing, or 0; it must be at least 1" },
+    { "\"max_per\":2", "max_per: expected an object, not an integer" },
     { "\"at_least\":[{\"partition\":-1}]", "at_least[0].partition: -1 is negative" },
     { "\"at_least\":[{},{\"next\":-5}]", "at_least[1].next: -5 is negative" },
     { "\"user_id\":\"x\"", "user_id: expected an integer of at most 64 bits, not \"x\"" },
@@ -174,6 +177,20 @@ static void wrong_protobuf_queries_are_refused_by_name_and_identified(void **sta
   assert_bad_query(pack(&q->base), WIRE_PROTOBUF, "like: a key has at most 256 bytes, not 257", "q", "t");
 }
 
+static void hits_of_a_value_can_be_limited(void **state)
+{
+  struct query back;
+
+  (void)state;
+  region_reset(&region);
+  assert_int_equal(decode_query(span_of_str("{\"maxPer\":{\"attribute\":\"artist\",\"n\":2}}"), WIRE_JSON, &back),
+                   ERR_OK);
+  assert_true(span_equal(back.max_per.attribute, span_of_str("artist")));
+  assert_int_equal(back.max_per.n, 2);
+  assert_int_equal(decode_query(span_of_str("{\"max_per\":null}"), WIRE_JSON, &back), ERR_OK);
+  assert_int_equal(back.max_per.n, 0);
+}
+
 static void keys_to_compare_and_explain_are_any_bytes(void **state)
 {
   struct query back;
@@ -225,6 +242,7 @@ int main(void)
     cmocka_unit_test(wrong_json_queries_are_refused_by_name_and_identified),
     cmocka_unit_test(topic_names_have_a_length),
     cmocka_unit_test(wrong_protobuf_queries_are_refused_by_name_and_identified),
+    cmocka_unit_test(hits_of_a_value_can_be_limited),
     cmocka_unit_test(keys_to_compare_and_explain_are_any_bytes),
     cmocka_unit_test(bytes_that_are_no_query_leave_the_output_unchanged),
   };

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the hits of a round to those that are kept, and from these to what the next round admits. */
+#include "engine/max_per.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/attributes.h"
+#include "base/crowding.h"
+#include "base/log.h"
+#include "base/size.h"
+#include "engine/attributes/attribute_selection.h"
+
+/* A round finds more hits than are wanted: a second search costs more than they do. */
+enum { FIRST_TIMES = 2, LATER_TIMES = 4, AT_LEAST_MORE = 10 };
+
+enum { CHUNK_WORDS = 512 };
+
+/* ---- Checking ---- */
+
+err_t max_per_check(const struct max_per *max_per, const struct attributes *attributes)
+{
+  size_t found = attributes_find(attributes, max_per->attribute, 0);
+
+  if (attributes->n == 0)
+    FAIL(ERR_QUERY, "max_per.attribute: the configuration has no attributes");
+  if (found == ATTRIBUTE_NONE) {
+    struct span nearest = attributes_nearest(attributes, max_per->attribute);
+    FAIL(ERR_QUERY, "max_per.attribute: %s is not an attribute; the nearest is '%.*s'", log_quote(max_per->attribute),
+         (int)nearest.n, (const char *)nearest.p);
+  }
+  enum attribute_type type = attributes->v[found].type;
+  if (type != ATTRIBUTE_KEYWORD && type != ATTRIBUTE_INTEGER && type != ATTRIBUTE_BOOL)
+    FAIL(ERR_QUERY, "max_per.attribute: '%.*s' is of type %s; it must be of type keyword, integer or bool",
+         (int)max_per->attribute.n, (const char *)max_per->attribute.p, attribute_type_name(type));
+  return ERR_OK;
+}
+
+/* ---- The hits of a round ---- */
+
+void max_per_begin(const struct arena *arena, const struct attributes *attributes, size_t k_max,
+                   const struct query *query, const struct admit *admit, struct answer *answer,
+                   struct max_per_search *out)
+{
+  size_t wider = FIRST_TIMES * (size_t)query->k + AT_LEAST_MORE;
+
+  *out = (struct max_per_search){
+    .arena = arena,
+    .query = query,
+    .attribute = attributes_find(attributes, query->max_per.attribute, 0),
+    .k_max = k_max,
+    .wider = *query,
+    .admit = *admit,
+    .found = *answer,
+    .answer = answer,
+    .missed_below = -INFINITY,
+  };
+  if (query->max_per.n < query->k) /* else nothing can be crowded out */
+    out->wider.k = (uint32_t)size_min(wider, k_max);
+}
+
+/* Order hits as answers do. */
+static int compare_hits(const void *a, const void *b)
+{
+  const struct hit *x = a, *y = b;
+
+  if (x->score != y->score)
+    return x->score > y->score ? -1 : 1;
+  return span_compare(x->key, y->key);
+}
+
+/* List the hits so far and those that the round has found. After an approximate method, later ones may be better. */
+static err_t list_hits(const struct max_per_search *s, struct region *region, struct hit **out)
+{
+  size_t n_all = s->n_hits + s->found.n_hits;
+  struct hit *all;
+
+  TRY(region_array(region, n_all, sizeof *all, &all));
+  if (s->n_hits > 0)
+    memcpy(all, s->hits, s->n_hits * sizeof *all);
+  for (size_t i = 0; i < s->found.n_hits; i++) {
+    uint32_t slot = keys_find(&s->arena->keys, s->found.hits[i].key);
+    all[s->n_hits + i] = (struct hit){
+      .key = keys_get(&s->arena->keys, slot),
+      .score = s->found.hits[i].score,
+      .value = attribute_columns_value(s->arena->attributes, s->attribute, slot),
+    };
+  }
+  if (s->n_rounds > 0 && n_all > 0)
+    qsort(all, n_all, sizeof *all, compare_hits);
+  *out = all;
+  return ERR_OK;
+}
+
+/* Keep the k best that are not crowded out. Returns whether others are left. */
+static bool keep_hits(struct max_per_search *s, const struct hit *all, size_t n_all, const struct crowding *crowding)
+{
+  s->n_hits = 0;
+  for (size_t i = 0; i < n_all; i++) {
+    if (crowding->is_out[i])
+      continue;
+    if (s->n_hits == s->query->k)
+      return true;
+    s->hits[s->n_hits++] = all[i];
+  }
+  return false;
+}
+
+/* ---- The next round ---- */
+
+/* A filter that admits the values, which are of one kind. */
+static err_t make_filter(const struct crowding *crowding, size_t attribute, struct region *region,
+                         struct filter_node *out)
+{
+  const struct value *first = crowding->full[0];
+  size_t n = crowding->n_full;
+  struct span *texts;
+  int64_t *integers;
+
+  *out = (struct filter_node){ .attribute = attribute };
+  switch (first->kind) {
+  case VALUE_TEXT:
+    out->kind = FILTER_TEXTS;
+    TRY(region_array(region, n, sizeof *texts, &texts));
+    for (size_t i = 0; i < n; i++)
+      texts[i] = crowding->full[i]->text;
+    out->texts.v = texts;
+    out->texts.n = n;
+    return ERR_OK;
+  case VALUE_INTEGER:
+    out->kind = n > 1 ? FILTER_ONE_OF : FILTER_INTEGERS;
+    out->integers.low = out->integers.high = first->integer;
+    if (n == 1)
+      return ERR_OK;
+    TRY(region_array(region, n, sizeof *integers, &integers));
+    for (size_t i = 0; i < n; i++)
+      integers[i] = crowding->full[i]->integer;
+    out->integer_values.v = integers;
+    out->integer_values.n = n;
+    return ERR_OK;
+  default:
+    out->kind = n > 1 ? FILTER_HAS : FILTER_IS; /* both values, or one */
+    out->is_true = first->is_true;
+    return ERR_OK;
+  }
+}
+
+/* Admit no more items whose value has its hits. */
+static err_t clear_full(struct max_per_search *s, const struct crowding *crowding, struct region *region)
+{
+  size_t n_words = bits_words(s->arena->n_slots);
+  const struct attribute_selection *selection;
+  struct filter_node filter;
+  uint64_t chunk[CHUNK_WORDS];
+
+  if (crowding->n_full == 0)
+    return ERR_OK;
+  TRY(make_filter(crowding, s->attribute, region, &filter));
+  TRY(attribute_selection_bind(s->arena->attributes, &filter, region, &selection));
+  for (size_t first = 0; first < n_words; first += CHUNK_WORDS) {
+    size_t n = size_min(CHUNK_WORDS, n_words - first);
+    attribute_selection_words(selection, first, n, chunk);
+    for (size_t i = 0; i < n; i++)
+      s->words[first + i] &= ~chunk[i];
+  }
+  return ERR_OK;
+}
+
+/* Copy what the query admits to words of its own. */
+static err_t copy_words(struct max_per_search *s, struct region *region)
+{
+  size_t n_words = bits_words(s->arena->n_slots);
+
+  if (n_words == 0)
+    return ERR_OK;
+  TRY(region_array(region, n_words, sizeof *s->words, &s->words));
+  memcpy(s->words, s->admit.words, n_words * sizeof *s->words);
+  for (size_t i = 0; i < s->admit.n_excluded; i++)
+    bits_clear(s->words, s->admit.excluded[i]);
+  return ERR_OK;
+}
+
+/* Admit what the rounds so far have left. */
+static err_t narrow(struct max_per_search *s, const struct crowding *crowding, struct region *region)
+{
+  size_t n_words = bits_words(s->arena->n_slots), n_missing = s->query->k - s->n_hits;
+
+  for (size_t i = 0; i < s->n_hits; i++)
+    bits_clear(s->words, keys_find(&s->arena->keys, s->hits[i].key));
+  TRY(clear_full(s, crowding, region));
+  s->admit = (struct admit){ .words = s->words, .n_admitted = bits_count(s->words, n_words) };
+  s->wider.k = (uint32_t)size_min(LATER_TIMES * n_missing + AT_LEAST_MORE, s->k_max);
+  return ERR_OK;
+}
+
+/* ---- The answer ---- */
+
+static void add_counts(const struct counts *found, struct counts *out)
+{
+  out->scored = size_min(out->scored + found->scored, out->items);
+  out->candidates = size_min(out->candidates + found->candidates, out->items);
+}
+
+/* What the hits guarantee. What an approximate round has missed stays bounded by that round: it need not be crowded out
+ * in the end, if later rounds find better hits of other values.
+ *
+ * has_more  the round has found more hits than are wanted
+ */
+static void join_receipt(struct max_per_search *s, bool has_more, struct receipt *out)
+{
+  const struct receipt *found = &s->found.receipt;
+  float last = s->n_hits == s->query->k ? s->hits[s->n_hits - 1].score : -INFINITY;
+  bool is_exact = found->is_exact || (found->has_bound && found->bound < last);
+  bool is_bounded = found->has_bound && s->admit.n_admitted > 0;
+
+  if (found->has_bound && !found->is_exact)
+    s->missed_below = fmaxf(s->missed_below, found->bound);
+  out->is_exact = is_exact && (s->n_rounds == 0 || out->is_exact);
+  out->has_bound = has_more || is_bounded || s->missed_below > -INFINITY;
+  out->bound = out->has_bound ? fmaxf(fmaxf(last, s->missed_below), is_bounded ? found->bound : -INFINITY) : 0.0f;
+}
+
+static void join(struct max_per_search *s, bool has_more)
+{
+  if (s->n_rounds == 0)
+    *s->answer = s->found;
+  else
+    add_counts(&s->found.counts, &s->answer->counts);
+  join_receipt(s, has_more, &s->answer->receipt);
+}
+
+err_t max_per_take(struct max_per_search *s, struct region *region)
+{
+  size_t n_all = s->n_hits + s->found.n_hits;
+  struct crowding crowding;
+  struct hit *all;
+
+  if (s->n_rounds == 0)
+    TRY(region_array(region, size_min(s->query->k, s->arena->n_slots), sizeof *s->hits, &s->hits));
+  TRY(list_hits(s, region, &all));
+  TRY(crowding_find(all, n_all, s->query->max_per.n, region, &crowding));
+  bool has_more = keep_hits(s, all, n_all, &crowding);
+  bool is_enough = s->n_hits == s->query->k || s->found.n_hits == 0;
+  if (!is_enough && s->n_rounds == 0)
+    TRY(copy_words(s, region));
+  if (!is_enough)
+    TRY(narrow(s, &crowding, region));
+  join(s, has_more);
+  s->n_rounds++;
+  s->is_done = is_enough || s->admit.n_admitted == 0;
+  return ERR_OK;
+}
+
+err_t max_per_write(struct max_per_search *s, struct region *region)
+{
+  struct answer *answer = s->answer;
+
+  answer->n_hits = s->n_hits;
+  TRY(region_array(region, s->n_hits, sizeof *answer->hits, &answer->hits));
+  for (size_t i = 0; i < s->n_hits; i++) {
+    struct hit *hit = &answer->hits[i];
+    *hit = s->hits[i];
+    TRY(region_copy(region, s->hits[i].key, &hit->key));
+    if (hit->value.kind == VALUE_TEXT)
+      TRY(region_copy(region, s->hits[i].value.text, &hit->value.text));
+  }
+  return ERR_OK;
+}
