@@ -81,6 +81,11 @@ class Queries(unittest.TestCase):
         self.assertEqual((made.like, list(made.explain)), (b"alien", [b"heat", b"\xff"]))
         self.assertFalse(made.HasField("vector"))
 
+    def test_at_most_n_of_a_value(self):
+        made = Query("films", 2, [1, 0], max_per=("year", 3)).message("id", 1700)
+        self.assertEqual((made.max_per.attribute, made.max_per.n), ("year", 3))
+        self.assertFalse(Query("films", 2, [1, 0]).message("id", 1700).HasField("max_per"))
+
     def test_no_field_of_the_schema_is_forgotten(self):
         fields = {field.name for field in pb.Query.DESCRIPTOR.fields}
         self.assertEqual(fields, set(Query.__dataclass_fields__) | {"id", "deadline_unix_ms", "reply_topic"})
@@ -91,11 +96,16 @@ class Answers(unittest.TestCase):
         message = pb.Answer(id="q", hits=[pb.Hit(key=b"a\xff", score=3)], epoch=5,
                             receipt=pb.Receipt(exact=True, bound=1), watermark=[pb.Position(partition=2, next=7)])
         answer = answer_of(message)
-        self.assertEqual((answer.hits, answer.hits[0].text), ([(b"a\xff", 3.0)], "a\\xff"))
+        self.assertEqual((answer.hits, answer.hits[0].text), ([(b"a\xff", 3.0, None)], "a\\xff"))
         self.assertEqual((answer.exact, answer.bound, answer.epoch, answer.watermark), (True, 1.0, 5, {2: 7}))
         self.assertIsNone(answer.time_unix_ms)
         self.assertEqual(answer.shards, {})
         self.assertIsNone(answer_of(pb.Answer()).bound)
+
+    def test_hits_have_the_values_of_max_per(self):
+        values = [pb.Value(text="de"), pb.Value(integer=7), pb.Value(boolean=False), None]
+        answer = answer_of(pb.Answer(hits=[pb.Hit(key=b"a", value=value) for value in values]))
+        self.assertEqual([hit.value for hit in answer.hits], ["de", 7, False, None])
 
     def test_a_part_of_the_shards(self):
         made = Query("films", 2, vector=[1, 2], allow_partial=True).message("id", 1700)

@@ -8,6 +8,7 @@ The oracle replays the catalogue log up to an answer's watermark, and computes t
     oracle.check(query, answer)          raises AssertionError if the answer is wrong
 """
 
+import collections
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -187,7 +188,8 @@ class Oracle:
         except AssertionError as error:
             raise AssertionError(
                 f"{error}\nquery {query.id}: space {query.space} method '{query.method}' k {query.k} "
-                f"exclude {len(query.exclude)} at_least {len(query.at_least)}\n"
+                f"exclude {len(query.exclude)} at_least {len(query.at_least)} "
+                f"max_per {query.max_per.attribute} {query.max_per.n}\n"
                 f"filter {query.filter!r} parameters {[wire.value_of(value) for value in query.parameters]}\n"
                 f"answer: method '{answer.method}' hits {len(answer.hits)} epoch {answer.epoch} "
                 f"time {answer.time_unix_ms} watermark { {p.partition: p.next for p in answer.watermark} } receipt exact {answer.receipt.exact} "
@@ -213,17 +215,21 @@ class Oracle:
         self._check_scores(space, scores, hits, answer, slack)
         left = admitted.copy()
         left[hits] = False
+        if query.max_per.n:
+            left &= ~self._find_crowded_out(query, space, scores, hits, left, answer, slack)
 
         if is_exact:
-            due = min(query.k, int(admitted.sum()))
+            due = min(query.k, self._n_possible(query, space, admitted))
             assert len(hits) == due, f"{len(hits)} hits, {due} were due"
             assert answer.receipt.exact, "an exact method whose receipt is not exact"
+        elif query.max_per.n:
+            pass  # its candidates are those of several rounds
         elif not (self.may_search_more and answer.receipt.exact and len(hits) == min(query.k, int(admitted.sum()))):
             self._check_candidates(model, query, answer, space, scores, admitted, hits, slack)
         if answer.receipt.exact:
             self._check_best(space, scores, hits, left, slack)
-        self._check_bound(scores, hits, left, answer, slack)
-        if left.any():
+        self._check_bound(query, scores, hits, left, answer, slack)
+        if left.any() and not query.max_per.n:
             self._check_ceiling(model, query, answer, space, admitted, left, slack)
         self._check_counts(space, admitted, answer)
 
@@ -239,6 +245,33 @@ class Oracle:
             if key in space.index:
                 admitted[space.index[key]] = False
         return admitted
+
+    # ---- at most n of a value
+
+    @staticmethod
+    def _values(query, space):
+        return [attributes.get(query.max_per.attribute) for attributes in space.attributes]
+
+    def _n_possible(self, query, space, admitted):
+        """Return how many items can be hits."""
+        if not query.max_per.n:
+            return int(admitted.sum())
+        values = collections.Counter(value for value, is_in in zip(self._values(query, space), admitted) if is_in)
+        return values.pop(None, 0) + sum(min(count, query.max_per.n) for count in values.values())
+
+    def _find_crowded_out(self, query, space, scores, hits, left, answer, slack):
+        """Return a mask of the items whose value has n hits. If the answer is exact, these are better."""
+        values, least = self._values(query, space), {}
+        for i, hit in zip(hits, answer.hits):
+            assert wire.value_of(hit.value) == values[i], f"{hit.key!r} has the value {values[i]!r}, not {hit.value}"
+        counts = collections.Counter(values[i] for i in hits if values[i] is not None)
+        assert max(counts.values(), default=0) <= query.max_per.n, f"{counts} hits of a value"
+        for i in hits:
+            least[values[i]] = min(scores[i], least.get(values[i], np.inf))
+        out = np.array([value is not None and counts[value] == query.max_per.n for value in values], bool) & left
+        for i in np.flatnonzero(out) if answer.receipt.exact else ():
+            assert scores[i] <= least[values[i]] + slack, f"{space.keys[i]!r} is better than a hit of its value"
+        return out
 
     def _watermark(self, query, answer):
         watermark = {p.partition: p.next for p in answer.watermark}
@@ -300,10 +333,11 @@ class Oracle:
                 assert first > space.keys[hit], f"{first!r} ties with {space.keys[hit]!r} and comes before it"
 
     @staticmethod
-    def _check_bound(scores, hits, left, answer, slack):
+    def _check_bound(query, scores, hits, left, answer, slack):
         receipt = answer.receipt
         assert answer.HasField("receipt"), "there is no receipt"
-        assert receipt.HasField("bound") == bool(left.any()), \
+        # Items that max_per leaves out need no bound, but may have one.
+        assert receipt.HasField("bound") == bool(left.any()) or (query.max_per.n and receipt.HasField("bound")), \
             f"bound {'given' if receipt.HasField('bound') else 'missing'}, {int(left.sum())} items were left out"
         if not left.any():
             return

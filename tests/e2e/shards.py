@@ -6,6 +6,7 @@ import json
 import subprocess
 
 from harness import SLOWNESS, Daemon, build_dir, eventually, merged
+from wire import value_of
 
 
 class Layout:
@@ -71,7 +72,7 @@ class Layout:
 
 def same(answer):
     """What of an answer must not depend on the shards."""
-    return ([(hit.key, hit.score) for hit in answer.hits], answer.receipt.SerializeToString(deterministic=True),
+    return ([(hit.key, hit.score, value_of(hit.value)) for hit in answer.hits], answer.receipt.SerializeToString(deterministic=True),
             [(p.partition, p.next) for p in answer.watermark], answer.counts.items,
             answer.counts.admitted if answer.counts.HasField("admitted") else None,
             [e.SerializeToString(deterministic=True) for e in answer.explanations])

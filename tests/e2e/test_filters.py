@@ -67,8 +67,14 @@ class FilterCase(Case):
             for _ in range(n):
                 fields = {"k": data.pick(system.rng, [1, 10, 100, N_ITEMS + 1]), "at_least": system.positions(),
                           "exclude": [data.pick(system.rng, self.keys) for _ in range(system.rng.integers(3) * 50)]}
+                if system.rng.random() < 0.5:
+                    fields["max_per"] = self.draw_max_per()
                 queries += self.by_every_method(self.query(space, *system.items.draw.filter(), **fields))
         system.ask(queries, timeout_s=120)
+
+    def draw_max_per(self):
+        attribute = data.pick(self.system.rng, ["available", "country", "seller", "year"])
+        return pb.MaxPer(attribute=attribute, n=int(self.system.rng.integers(1, 4)))
 
     def change(self):
         """Write random changes of attributes alone, of parts alone and of both, and deletes."""

@@ -126,6 +126,8 @@ class Same(ShardsCase):
             limit.integer = int(rng.integers(1, 100))
         if rng.random() < 0.2:
             query.exclude.extend(self.keys[i] for i in rng.integers(0, len(self.keys), 30))
+        if rng.random() < 0.4:
+            query.max_per.attribute, query.max_per.n = "price", int(rng.integers(1, 4))
         if rng.random() < 0.2:
             query.explain.extend(self.keys[i] for i in rng.integers(0, len(self.keys), 5))
         if rng.random() < 0.1:

@@ -161,6 +161,8 @@ def query_json(query, form="array", camel_case=False, ints_as_text=False):
         out[name("reply_topic")] = query.reply_topic
     if query.filter:
         out["filter"] = query.filter
+    if query.HasField("max_per"):
+        out[name("max_per")] = {"attribute": query.max_per.attribute, "n": query.max_per.n}
     if query.parameters:
         out["parameters"] = [value_of(message) for message in query.parameters]
     return out
@@ -299,8 +301,10 @@ def answer_from_json(text):
                     generation=fields.get("generation", 0), model=fields.get("model", ""),
                     epoch=_integer(fields.get("epoch", 0), "epoch"))
     for hit in fields.get("hits", []):
-        _strict(hit, ("key", "score"), "hit")
+        _strict(hit, ("key", "score", "value"), "hit")
         out.hits.add(key=_key_of(hit["key"]), score=hit["score"])
+        if "value" in hit:
+            out.hits[-1].value.CopyFrom(make_value(hit["value"]))
     if "receipt" in fields:
         receipt = _strict(fields["receipt"], ("exact", "bound"), "receipt")
         out.receipt.exact = receipt.get("exact", False)

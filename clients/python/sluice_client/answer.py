@@ -6,6 +6,7 @@ from typing import Dict, List, NamedTuple, Optional
 
 from . import sluice_pb2 as pb
 from .errors import QueryError
+from .messages import Plain, plain_of
 from .positions import Positions
 
 
@@ -14,6 +15,7 @@ class Hit(NamedTuple):
 
     key: bytes
     score: float
+    value: Plain = None  # of the attribute of the query's max_per
 
     @property
     def text(self) -> str:
@@ -44,7 +46,7 @@ def answer_of(message: pb.Answer) -> Answer:
         raise QueryError(_code_name(message.error.code), message.error.message)
     return Answer(
         id=message.id,
-        hits=[Hit(hit.key, hit.score) for hit in message.hits],
+        hits=[Hit(hit.key, hit.score, plain_of(hit.value)) for hit in message.hits],
         exact=message.receipt.exact,
         bound=message.receipt.bound if message.receipt.HasField("bound") else None,
         epoch=message.epoch,

@@ -2,7 +2,7 @@
 """Messages made of plain Python values. What the daemon would refuse at a look is a ValueError here."""
 
 from dataclasses import dataclass
-from typing import Any, Iterable, List, Mapping, Optional, Sequence, Union
+from typing import Any, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -38,6 +38,7 @@ class Query:
     like: Optional[Key] = None                    # more like this item, in place of a vector
     allow_partial: bool = False                   # of shards that answer in time, without those that do not
     explain: Iterable[Key] = ()                   # the answer's message says why each is a hit or not
+    max_per: Optional[Tuple[str, int]] = None     # ("artist", 2): at most 2 hits with the same value of this attribute
 
     def message(self, query_id: str, deadline_unix_ms: int) -> pb.Query:
         """Return the message, with an id and a deadline."""
@@ -58,6 +59,8 @@ class Query:
             out.exclude_seen_by = key_bytes(self.exclude_seen_by)
         if self.like is not None:
             out.like = key_bytes(self.like)
+        if self.max_per is not None:
+            out.max_per.attribute, out.max_per.n = self.max_per
         return out
 
 
@@ -111,6 +114,12 @@ def value_of(plain: Plain) -> pb.Value:
     if isinstance(plain, (list, tuple, set, frozenset)):
         return pb.Value(list=_list_of(plain))
     return pb.Value(**{_kind(plain): plain})
+
+
+def plain_of(value: pb.Value) -> Plain:
+    """The value of a hit."""
+    kind = value.WhichOneof("kind")
+    return getattr(value, kind) if kind else None
 
 
 def _list_of(elements: Iterable[Plain]) -> pb.Value.List:

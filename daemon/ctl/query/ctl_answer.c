@@ -26,6 +26,33 @@ static size_t key_columns(const json_t *hits)
   return widest;
 }
 
+/* Do hits have values, of max_per? */
+static bool have_values(const json_t *hits)
+{
+  size_t i;
+  json_t *hit;
+
+  json_array_foreach(hits, i, hit)
+  {
+    if (json_object_get(hit, "value"))
+      return true;
+  }
+  return false;
+}
+
+static void print_value(const json_t *value, FILE *out)
+{
+  if (!value)
+    return;
+  fputs("  ", out);
+  if (json_is_string(value))
+    ctl_print_text(json_string_value(value), out);
+  else if (json_is_integer(value))
+    fprintf(out, "%lld", (long long)json_integer_value(value));
+  else
+    fputs(json_is_true(value) ? "true" : "false", out);
+}
+
 static void print_hits(const json_t *hits, FILE *out)
 {
   size_t n_columns = key_columns(hits);
@@ -34,12 +61,14 @@ static void print_hits(const json_t *hits, FILE *out)
 
   fputs("  rank  key", out);
   ctl_print_spaces(n_columns - strlen("key"), out);
-  fprintf(out, "  %*s\n", SCORE_COLUMNS, "score");
+  fprintf(out, "  %*s%s\n", SCORE_COLUMNS, "score", have_values(hits) ? "  value" : "");
   json_array_foreach(hits, i, hit)
   {
     fprintf(out, "  %4zu  ", i + 1);
     ctl_print_spaces(n_columns - ctl_print_key(json_object_get(hit, "key"), out), out);
-    fprintf(out, "  %*.6g\n", SCORE_COLUMNS, json_number_value(json_object_get(hit, "score")));
+    fprintf(out, "  %*.6g", SCORE_COLUMNS, json_number_value(json_object_get(hit, "score")));
+    print_value(json_object_get(hit, "value"), out);
+    fputc('\n', out);
   }
 }
 
@@ -110,6 +139,7 @@ static const char *words_of(const char *verdict)
     { "EXCLUDED", "the query excludes it" },
     { "SEEN", "the user has seen it" },
     { "FILTERED", "the filter does not admit it" },
+    { "CROWDED_OUT", "better items have its value already: as many as max_per admits" },
     { "MISSED", "the method has not found it, though it is better than the last hit" },
   };
 

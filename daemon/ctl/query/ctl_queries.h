@@ -53,6 +53,13 @@ err_t ctl_queries_exclude_seen_by(struct ctl_queries *q, const char *user);
 /* Let all queries ask for items like one. Errors as above. */
 err_t ctl_queries_like(struct ctl_queries *q, const char *key);
 
+/* Limit the hits of all queries that have the same value of an attribute. Errors as above, and ERR_USAGE for another
+ * text.
+ *
+ * text  "ATTRIBUTE:N"
+ */
+err_t ctl_queries_max_per(struct ctl_queries *q, const char *text);
+
 /* Let all queries explain items. Returns ERR_USAGE if a query has a list of its own; ERR_MEMORY.
  *
  * keys  [n]

@@ -43,6 +43,7 @@ struct request {
   const char *parameters;
   const char *user; /* of --exclude-seen-by */
   const char *like;
+  const char *max_per;
 };
 
 static void request_fini(struct request *r)
@@ -82,6 +83,7 @@ static err_t take_options(struct request *r, int argc, char **argv)
     { "parameters", .text = &r->parameters },
     { "like", .text = &r->like },
     { "exclude-seen-by", .text = &r->user },
+    { "max-per", .text = &r->max_per },
     { "format", .take = ctl_ask_format, .context = &r->ask },
     { "timeout-ms", .number = &r->ask.timeout_ms, .min = 1, .max = CTL_ASK_TIMEOUT_MS_MAX },
     { 0 },
@@ -111,13 +113,15 @@ static err_t run_query(const struct ctl_options *options, int argc, char **argv)
     TRY(ctl_queries_exclude_seen_by(&r.ask.queries, r.user));
   if (r.like)
     TRY(ctl_queries_like(&r.ask.queries, r.like));
+  if (r.max_per)
+    TRY(ctl_queries_max_per(&r.ask.queries, r.max_per));
   return ctl_ask_run(&r.ask);
 }
 
 const struct ctl_command ctl_query_command = {
   .name = "query",
   .arguments = "[--json QUERY]... [--file FILE.jsonl]... [--filter TEXT] [--like KEY]"
-               " [--exclude-seen-by USER]",
+               " [--exclude-seen-by USER] [--max-per ATTRIBUTE:N]",
   .summary = "send queries through Kafka, and print the answers in the order of the queries",
   .help = "  --json QUERY      a query: '{\"space\": \"SPACE\", \"k\": 10, \"vector\": [0.5, 1]}'; may be repeated\n"
           "  --file FILE       a file with one query per line; - for standard input; may be repeated\n"
@@ -126,6 +130,8 @@ const struct ctl_command ctl_query_command = {
           "  --like KEY        ask for items like this one, in place of the queries' vectors\n"
           "  --exclude-seen-by USER\n"
           "                    leave out what this user has seen\n"
+          "  --max-per ATTRIBUTE:N\n"
+          "                    at most N hits with the same value of this attribute\n"
           "  --format FORMAT   table (default), or json: the answers as received, one per line\n"
           "  --timeout-ms N    how long to wait for the next answer (default: 10000)\n"
           "\n"
