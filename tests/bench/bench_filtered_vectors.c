@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/bench filtered_vectors: `exact` of mol, bilinear and dot with filters that admit few or many items, shared by a
- * batch or different for each of its queries, and with excluded keys; the latter for recjpq too. Each row takes turns
- * with the same search without a filter. Answers are compared with brute force under the same filter, and each hit with
+ * batch or different for each of its queries, with excluded keys, and with at most n hits of a value; the last two for
+ * recjpq too. Each row takes turns with the same search without a filter. Answers are compared with brute force under the same filter, and each hit with
  * the filter. Peers race under filters, over the vectors of bilinear and dot.
  */
 #include <math.h>
@@ -17,7 +17,15 @@
 #include "tests/bench/recjpq_data.h"
 #include "tests/support/vector_file.h"
 
-enum { LIKED = 128, QUERIES = BENCH_BATCH_MAX, FILTER_BYTES = 64, UPDATE_ITEMS = 4096 };
+enum { LIKED = 128, QUERIES = BENCH_BATCH_MAX, FILTER_BYTES = 64, UPDATE_ITEMS = 4096, MAKER_ITEMS = 100 };
+
+/* `maker` has about MAKER_ITEMS random items of each value, `kind` items that are alike. */
+enum { LOT, MAKER, KIND, ATTRIBUTES };
+static const struct attribute attributes[ATTRIBUTES] = {
+  [LOT] = { { (const uint8_t *)"lot", 3 }, ATTRIBUTE_NUMBER },
+  [MAKER] = { { (const uint8_t *)"maker", 5 }, ATTRIBUTE_INTEGER },
+  [KIND] = { { (const uint8_t *)"kind", 4 }, ATTRIBUTE_INTEGER },
+};
 
 static const double shares[] = { 0.5, 0.3, 0.1, 0.03, 0.01, 0.001 };
 enum { SHARES = sizeof shares / sizeof shares[0] };
@@ -43,6 +51,7 @@ struct limits {
   size_t n_excluded;
   bool is_seen;  /* the excluded keys are a set that was made before */
   bool is_liked; /* they are the LIKED best items of the query, and then any others */
+  struct max_per max_per;
 };
 
 struct bench {
@@ -138,6 +147,7 @@ static void prepare(void *self, size_t round)
   for (size_t q = 0; q < b->batch; q++) {
     const float *vector = s->queries + (b->round * b->batch + q) * s->dim;
     b->queries[q] = (struct query){ .space = span_of_str("bench"), .k = s->k, .vector = { vector, s->dim } };
+    b->queries[q].max_per = b->limits.max_per;
     set_filter(b, q, &b->queries[q]);
     if (b->limits.n_excluded > 0)
       set_excluded(b, q, &b->queries[q]);
@@ -262,7 +272,9 @@ static void name_variant(const struct bench *b, size_t bytes, char *out)
   struct limits l = b->limits;
   const char *name = b->subject->name;
 
-  if (l.n_excluded)
+  if (l.max_per.n)
+    snprintf(out, bytes, "%s, %u of a %.*s", name, l.max_per.n, (int)l.max_per.attribute.n, l.max_per.attribute.p);
+  else if (l.n_excluded)
     snprintf(out, bytes, "%s, %zu %s%s", name, l.n_excluded, l.is_liked ? "liked " : "",
              l.is_seen ? "seen" : "excluded");
   else if (l.n_filters)
@@ -314,6 +326,9 @@ static void race_all(struct bench *b)
   race_at(b, (struct limits){ .share = 1, .n_excluded = at_most(10000, tenth), .is_seen = true, .is_liked = true },
           BENCH_BATCH_MAX);
   race_at(b, (struct limits){ .share = 1, .n_excluded = at_most(100000, tenth) }, 1);
+  for (size_t a = MAKER; a < ATTRIBUTES; a++)
+    for (uint32_t n = 1; n <= 2; n++)
+      race_at(b, (struct limits){ .share = 1, .max_per = { attributes[a].name, n } }, batch);
   if (b->subject->has_keys_only)
     return;
   for (size_t i = 0; i < SHARES; i++)
@@ -326,22 +341,46 @@ static void race_all(struct bench *b)
 
 /* Catalogues -------------------- */
 
-static void put_lots(struct bench *b)
+/* The kind of an item: its first code, or the signs of its first numbers. */
+static int64_t kind_of(const struct bench *b, size_t item)
+{
+  enum { SIGNS = 6 };
+  struct part part = { 0 };
+  int64_t kind = 0;
+
+  b->subject->part_of(b->subject->data, (uint32_t)item, &part);
+  if (part.codes.n)
+    return part.codes.p[0];
+  for (size_t i = 0; i < SIGNS; i++)
+    kind = 2 * kind + (part.vector.v[i] < 0);
+  return kind;
+}
+
+static void draw_attributes(struct bench *b, size_t item, struct attribute_value out[ATTRIBUTES])
+{
+  int64_t maker = (int64_t)dice_below(&b->options.dice, b->subject->items / MAKER_ITEMS + 1);
+
+  b->lot[item] = (float)dice_below(&b->options.dice, 1 << 24) * 0x1p-24f;
+  out[LOT].value = (struct value){ .kind = VALUE_NUMBER, .number = (double)b->lot[item] };
+  out[MAKER].value = (struct value){ .kind = VALUE_INTEGER, .integer = maker };
+  out[KIND].value = (struct value){ .kind = VALUE_INTEGER, .integer = kind_of(b, item) };
+  for (size_t a = 0; a < ATTRIBUTES; a++)
+    out[a].name = attributes[a].name;
+}
+
+static void put_attributes(struct bench *b)
 {
   static struct item_change changes[UPDATE_ITEMS];
-  static struct attribute_value values[UPDATE_ITEMS];
+  static struct attribute_value values[UPDATE_ITEMS][ATTRIBUTES];
   size_t n_items = b->subject->items;
 
   for (size_t first = 0; first < n_items; first += UPDATE_ITEMS) {
     size_t n = n_items - first < UPDATE_ITEMS ? n_items - first : UPDATE_ITEMS;
     for (size_t i = 0; i < n; i++) {
-      size_t item = first + i;
-      b->lot[item] = (float)dice_below(&b->options.dice, 1 << 24) * 0x1p-24f;
-      values[i] =
-          (struct attribute_value){ span_of_str("lot"), { .kind = VALUE_NUMBER, .number = (double)b->lot[item] } };
-      changes[i] = (struct item_change){ .key = bench_key((uint32_t)item, b->keys[item]),
-                                         .attributes = &values[i],
-                                         .n_attributes = 1 };
+      draw_attributes(b, first + i, values[i]);
+      changes[i] = (struct item_change){ .key = bench_key((uint32_t)(first + i), b->keys[first + i]),
+                                         .attributes = values[i],
+                                         .n_attributes = ATTRIBUTES };
     }
     bench_check(engine_apply(b->engine.engine, changes, n, NULL, 0));
   }
@@ -349,7 +388,6 @@ static void put_lots(struct bench *b)
 
 static void open_engine(struct bench *b, const char *model)
 {
-  static const struct attribute lot = { { (const uint8_t *)"lot", 3 }, ATTRIBUTE_NUMBER };
   struct engine_space space = { .name = "bench", .model_path = model };
   struct engine_config config = {
     .spaces = &space,
@@ -358,14 +396,14 @@ static void open_engine(struct bench *b, const char *model)
     .max_k = BENCH_K_MAX,
     .max_batch = BENCH_BATCH_MAX,
     .isa = isa_detect(),
-    .attributes = { &lot, 1 },
+    .attributes = { attributes, ATTRIBUTES },
   };
 
   bench_check(engine_open(&config, &b->engine.engine));
   bench_check(searcher_open(b->engine.engine, &b->engine.searcher));
   bench_check(searcher_open(b->engine.engine, &b->judge));
   bench_engine_fill(&b->engine, b->subject->items, b->subject->part_of, b->subject->data);
-  put_lots(b);
+  put_attributes(b);
 }
 
 static void find_method(struct bench *b, const char *name, struct method *out)
