@@ -11,8 +11,14 @@
 #include "base/size.h"
 #include "engine/attributes/attribute_selection.h"
 
-/* A round finds more hits than are wanted: a second search costs more than they do. */
-enum { FIRST_TIMES = 2, LATER_TIMES = 4, AT_LEAST_MORE = 10 };
+/* A round finds more hits than are wanted. The first one finds half as many more, which is enough if few are crowded
+ * out: RecJPQ's time grows with the hits. Later ones find many more, to be the last. */
+enum { FIRST_SHARE = 2, LATER_TIMES = 4, LATER_MORE = 10 };
+
+static uint32_t later_k(const struct max_per_search *s, size_t n_missing)
+{
+  return (uint32_t)size_min(LATER_TIMES * n_missing + LATER_MORE, s->k_max);
+}
 
 enum { CHUNK_WORDS = 512 };
 
@@ -42,7 +48,7 @@ void max_per_begin(const struct arena *arena, const struct attributes *attribute
                    const struct query *query, const struct admit *admit, struct answer *answer,
                    struct max_per_search *out)
 {
-  size_t wider = FIRST_TIMES * (size_t)query->k + AT_LEAST_MORE;
+  size_t wider = query->k + query->k / FIRST_SHARE + 1;
 
   *out = (struct max_per_search){
     .arena = arena,
@@ -167,17 +173,26 @@ static err_t clear_full(struct max_per_search *s, const struct crowding *crowdin
 }
 
 /* Copy what the query admits to words of its own. */
-static err_t copy_words(struct max_per_search *s, struct region *region)
+static void copy_words(struct max_per_search *s)
 {
-  size_t n_words = bits_words(s->arena->n_slots);
-
-  if (n_words == 0)
-    return ERR_OK;
-  TRY(region_array(region, n_words, sizeof *s->words, &s->words));
-  memcpy(s->words, s->admit.words, n_words * sizeof *s->words);
+  memcpy(s->words, s->admit.words, bits_words(s->arena->n_slots) * sizeof *s->words);
   for (size_t i = 0; i < s->admit.n_excluded; i++)
     bits_clear(s->words, s->admit.excluded[i]);
-  return ERR_OK;
+  s->has_words = true;
+}
+
+/* Is it enough to find more hits of the same items? That takes less time than to look at the values of all items, and
+ * mostly there is no third round. */
+static bool can_widen(const struct max_per_search *s)
+{
+  return s->n_rounds == 0 && s->found.receipt.is_exact && s->found.n_hits == s->wider.k && s->wider.k < s->k_max;
+}
+
+/* Begin again with more hits. */
+static void widen(struct max_per_search *s)
+{
+  s->n_hits = 0;
+  s->wider.k = later_k(s, s->query->k);
 }
 
 /* Admit what the rounds so far have left. */
@@ -185,11 +200,13 @@ static err_t narrow(struct max_per_search *s, const struct crowding *crowding, s
 {
   size_t n_words = bits_words(s->arena->n_slots), n_missing = s->query->k - s->n_hits;
 
+  if (!s->has_words)
+    copy_words(s);
   for (size_t i = 0; i < s->n_hits; i++)
     bits_clear(s->words, keys_find(&s->arena->keys, s->hits[i].key));
   TRY(clear_full(s, crowding, region));
   s->admit = (struct admit){ .words = s->words, .n_admitted = bits_count(s->words, n_words) };
-  s->wider.k = (uint32_t)size_min(LATER_TIMES * n_missing + AT_LEAST_MORE, s->k_max);
+  s->wider.k = later_k(s, n_missing);
   return ERR_OK;
 }
 
@@ -242,8 +259,10 @@ err_t max_per_take(struct max_per_search *s, struct region *region)
   bool has_more = keep_hits(s, all, n_all, &crowding);
   bool is_enough = s->n_hits == s->query->k || s->found.n_hits == 0;
   if (!is_enough && s->n_rounds == 0)
-    TRY(copy_words(s, region));
-  if (!is_enough)
+    TRY(region_array(region, bits_words(s->arena->n_slots), sizeof *s->words, &s->words));
+  if (!is_enough && can_widen(s))
+    widen(s);
+  else if (!is_enough)
     TRY(narrow(s, &crowding, region));
   join(s, has_more);
   s->n_rounds++;

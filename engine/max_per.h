@@ -2,9 +2,9 @@
 /* Searching with at most n hits of each value of an attribute (struct max_per), by any method.
  *
  * A search finds more than k hits, and crowded ones are left out of them (base/crowding.h). That is exact: what the
- * search has not found is worse than all that it has. If fewer than k are left, another round searches among the items
- * that are neither hits nor have a value that has its n hits. Each round either makes the hits k, or finds all that
- * there is, or fills a value at least: so there are at most k / n + 2 rounds, mostly one.
+ * search has not found is worse than all that it has. If fewer than k are left, a second round finds more hits. Further
+ * ones search among the items that are neither hits nor have a value that has its n hits. Each of these makes the hits
+ * k, finds all that there is, or fills at least one value: so there are at most k / n + 3 rounds, mostly one.
  *
  * The rounds of a batch are searched together, with those of its other queries (searcher.c).
  *
@@ -30,7 +30,8 @@ struct max_per_search {
   struct query wider;  /* what the round asks for */
   struct admit admit;  /* what it admits */
   struct answer found; /* what it has found */
-  uint64_t *words;     /* [bits_words(n_slots)] of admit, from the second round on */
+  uint64_t *words;     /* [bits_words(n_slots)] for admit; NULL after the first round: there is no other one */
+  bool has_words;      /* admit has them */
   struct hit *hits;    /* [k] so far, in order. Keys and values are the arena's */
   size_t n_hits;
   float missed_below; /* rounds have missed only items that score at most this; -inf: none */
