@@ -12,12 +12,15 @@
 #include "engine/attributes/attribute_selection.h"
 
 /* A round finds more hits than are wanted. The first one finds half as many more, which is enough if few are crowded
- * out: RecJPQ's time grows with the hits. Later ones find many more, to be the last. */
-enum { FIRST_SHARE = 2, LATER_TIMES = 4, LATER_MORE = 10 };
+ * out: RecJPQ's time grows with the hits. Later ones find many more, to be the last, and at least twice as many as the
+ * round before: so there are few rounds, however many items a value has. */
+enum { FIRST_SHARE = 2, LATER_TIMES = 4, LATER_MORE = 10, LATER_MAX = 1 << 16 };
 
 static uint32_t later_k(const struct max_per_search *s, size_t n_missing)
 {
-  return (uint32_t)size_min(LATER_TIMES * n_missing + LATER_MORE, s->k_max);
+  size_t doubled = size_min(2 * (size_t)s->wider.k, LATER_MAX), k = LATER_TIMES * n_missing + LATER_MORE;
+
+  return (uint32_t)(k > doubled ? k : doubled);
 }
 
 enum { CHUNK_WORDS = 512 };
@@ -44,17 +47,13 @@ err_t max_per_check(const struct max_per *max_per, const struct attributes *attr
 
 /* ---- The hits of a round ---- */
 
-void max_per_begin(const struct arena *arena, const struct attributes *attributes, size_t k_max,
-                   const struct query *query, const struct admit *admit, struct answer *answer,
-                   struct max_per_search *out)
+void max_per_begin(const struct arena *arena, const struct attributes *attributes, const struct query *query,
+                   const struct admit *admit, struct answer *answer, struct max_per_search *out)
 {
-  size_t wider = query->k + query->k / FIRST_SHARE + 1;
-
   *out = (struct max_per_search){
     .arena = arena,
     .query = query,
     .attribute = attributes_find(attributes, query->max_per.attribute, 0),
-    .k_max = k_max,
     .wider = *query,
     .admit = *admit,
     .found = *answer,
@@ -62,7 +61,7 @@ void max_per_begin(const struct arena *arena, const struct attributes *attribute
     .missed_below = -INFINITY,
   };
   if (query->max_per.n < query->k) /* else nothing can be crowded out */
-    out->wider.k = (uint32_t)size_min(wider, k_max);
+    out->wider.k += query->k / FIRST_SHARE + 1;
 }
 
 /* Order hits as answers do. */
@@ -185,7 +184,7 @@ static void copy_words(struct max_per_search *s)
  * mostly there is no third round. */
 static bool can_widen(const struct max_per_search *s)
 {
-  return s->n_rounds == 0 && s->found.receipt.is_exact && s->found.n_hits == s->wider.k && s->wider.k < s->k_max;
+  return s->n_rounds == 0 && s->found.receipt.is_exact && s->found.n_hits == s->wider.k;
 }
 
 /* Begin again with more hits. */

@@ -3,8 +3,8 @@
  *
  * A search finds more than k hits, and crowded ones are left out of them (base/crowding.h). That is exact: what the
  * search has not found is worse than all that it has. If fewer than k are left, a second round finds more hits. Further
- * ones search among the items that are neither hits nor have a value that has its n hits. Each of these makes the hits
- * k, finds all that there is, or fills at least one value: so there are at most k / n + 3 rounds, mostly one.
+ * ones search among the items that are neither hits nor have a value that has its n hits. Rounds find more and more
+ * hits, so that there are few, mostly one.
  *
  * The rounds of a batch are searched together, with those of its other queries (searcher.c).
  *
@@ -26,7 +26,6 @@ struct max_per_search {
   const struct arena *arena;
   const struct query *query; /* without `like` */
   size_t attribute;
-  size_t k_max;        /* hits of one search at most */
   struct query wider;  /* what the round asks for */
   struct admit admit;  /* what it admits */
   struct answer found; /* what it has found */
@@ -43,13 +42,11 @@ struct max_per_search {
 /* Begin with the first round: search `wider` among `admit`, and write `found`.
  *
  * attributes  of the engine
- * k_max       hits that one search may have, at least the query's k
  * admit       of the query
  * answer      of the query; max_per_write() completes it
  */
-void max_per_begin(const struct arena *arena, const struct attributes *attributes, size_t k_max,
-                   const struct query *query, const struct admit *admit, struct answer *answer,
-                   struct max_per_search *out);
+void max_per_begin(const struct arena *arena, const struct attributes *attributes, const struct query *query,
+                   const struct admit *admit, struct answer *answer, struct max_per_search *out);
 
 /* Take what a round has found. Then the next one is to be searched in the same way, unless is_done is set.
  *

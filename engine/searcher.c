@@ -140,7 +140,6 @@ static err_t begin_rounds(struct search *s, const struct query *const *queries, 
                           struct asked *out)
 {
   struct region *region = &s->searcher->scratch;
-  const struct engine *e = s->searcher->engine;
 
   *out = (struct asked){ 0 };
   TRY(search_groups_init(region, n, &out->round));
@@ -154,7 +153,7 @@ static err_t begin_rounds(struct search *s, const struct query *const *queries, 
       add_to_round(&out->round, queries[i], admit, &answers[i]);
       continue;
     }
-    max_per_begin(s->arena, &e->attributes, e->max_k, queries[i], admit, &answers[i], limited);
+    max_per_begin(s->arena, &s->searcher->engine->attributes, queries[i], admit, &answers[i], limited);
     add_to_round(&out->round, &limited->wider, &limited->admit, &limited->found);
     out->n_limited++;
   }

@@ -117,6 +117,10 @@ static void open_world(struct world *w, enum engine_backend backend)
     spaces[i] = (struct engine_space){ .name = subjects[i].space, .model_path = w->paths[i] };
   assert_ok(engine_open(&config, &w->engine));
   assert_ok(searcher_open(w->engine, &w->searcher));
+}
+
+static void put_items(struct world *w)
+{
   for (size_t i = 0; i < ITEMS; i++)
     put_item(w, i);
   for (size_t i = 0; i < ITEMS / 3; i++) /* items move, and change */
@@ -372,6 +376,7 @@ static size_t search_on(enum engine_backend backend, int rounds)
   size_t n_crowded = 0;
 
   open_world(w, backend);
+  put_items(w);
   for (int round = 0; round < rounds; round++) {
     for (size_t s = 0; s < SUBJECTS; s++) {
       for (size_t m = 0; m < 4 && subjects[s].exact[m]; m++)
@@ -402,6 +407,46 @@ static void the_same_on_a_gpu(void **state)
   search_on(ENGINE_CUDA, 1);
 }
 #endif
+
+/* A round finds only items of one value, round after round. */
+static void a_value_with_all_of_the_best_items_leaves_room_for_others(void **state)
+{
+  enum { VALUES = 6 };
+  struct world *w = calloc(1, sizeof *w);
+  const float one[DIM] = { 1 };
+  struct query query = { .space = span_of_str("dot"),
+                         .k = 10,
+                         .vector = { one, DIM },
+                         .max_per = { span_of_str("year"), 2 } };
+  struct answer answer = { 0 };
+
+  (void)state;
+  open_world(w, ENGINE_CPU);
+  fixture_search(w->engine, w->searcher, &query, 1, &answer);
+  assert_int_equal(answer.n_hits, 0);
+  assert_true(answer.receipt.is_exact && !answer.receipt.has_bound);
+  for (size_t i = 0; i < ITEMS; i++) {
+    struct attribute_value year = { span_of_str("year"), { .kind = VALUE_INTEGER, .integer = (int64_t)(i % VALUES) } };
+    const float vector[DIM] = { (float)(i % VALUES) + (float)i * 0x1p-12f };
+    struct part part = { .space = span_of_str("dot"), .vector = { vector, DIM } };
+    char key[8];
+    snprintf(key, sizeof key, "%zu", i);
+    struct item_change change = { .key = span_of_str(key), .parts = &part, .n_parts = 1 };
+    change.attributes = &year;
+    change.n_attributes = 1;
+    fixture_apply(w->engine, &change, 1);
+  }
+  fixture_search(w->engine, w->searcher, &query, 1, &answer);
+  assert_int_equal(answer.n_hits, 10);
+  for (size_t i = 0; i < answer.n_hits; i++)
+    assert_int_equal(answer.hits[i].value.integer, VALUES - 1 - i / 2);
+  query.max_per.n = 1;
+  fixture_search(w->engine, w->searcher, &query, 1, &answer);
+  assert_int_equal(answer.n_hits, VALUES);
+  assert_true(answer.receipt.is_exact && !answer.receipt.has_bound);
+  close_world(w);
+  free(w);
+}
 
 /* ---- What is refused ---- */
 
@@ -437,6 +482,7 @@ int main(void)
 #ifdef SLUICE_CUDA
     cmocka_unit_test(the_same_on_a_gpu),
 #endif
+    cmocka_unit_test(a_value_with_all_of_the_best_items_leaves_room_for_others),
     cmocka_unit_test(attributes_of_other_types_are_refused),
   };
 
