@@ -4,10 +4,7 @@
 
 #include <stdio.h>
 
-#include "base/clock.h"
-
-/* The broker has answered before, so records come soon. */
-enum { STEP_MS = 200, STILL_TIMEOUT_MS = 30000 };
+#include "daemon/ctl/ctl_scan.h"
 
 err_t ctl_letters_place(const char *text, struct ctl_letter_place *out)
 {
@@ -26,8 +23,9 @@ struct visiting {
   uint64_t n;
 };
 
-static err_t visit_record(struct visiting *v, const struct topic_scan_record *record)
+static err_code_t visit_record(void *context, const struct topic_scan_record *record)
 {
+  struct visiting *v = context;
   struct ctl_letter letter;
 
   if (!ctl_letter_read(record, &letter) || !ctl_letter_matches(&letter, &v->selection->filter))
@@ -36,35 +34,9 @@ static err_t visit_record(struct visiting *v, const struct topic_scan_record *re
   return v->visit(v->context, &letter);
 }
 
-static err_t visit_scan(struct visiting *v, struct topic_scan *scan)
-{
-  int64_t moved_ns = clock_now_ns();
-  struct topic_scan_record record;
-  enum topic_scan_found found;
-
-  for (;;) {
-    TRY(topic_scan_next(scan, STEP_MS, &record, &found));
-    if (found == TOPIC_SCAN_END)
-      return ERR_OK;
-    if (found == TOPIC_SCAN_RECORD) {
-      TRY(visit_record(v, &record));
-      moved_ns = clock_now_ns();
-    }
-    if (clock_now_ns() - moved_ns > STILL_TIMEOUT_MS * CLOCK_NS_PER_MS)
-      FAIL(ERR_KAFKA_RETRY, "the dead-letter topic cannot be read to its end: nothing came for %d s",
-           STILL_TIMEOUT_MS / 1000);
-  }
-}
-
 static err_t visit_range(struct ctl_context *ctx, struct visiting *v, const struct topic_scan_range *range)
 {
-  AUTO(topic_scan_close) struct topic_scan *scan = NULL;
-  const struct config *config = ctx->config;
-  struct kafka_layers layers;
-
-  TRY(ctl_context_layers(ctx, NULL, 0, &config->catalogue.kafka, &layers));
-  TRY(topic_scan_open(&layers, config->catalogue.dead_letter_topic, range, CTL_KAFKA_TIMEOUT_MS, &scan));
-  return visit_scan(v, scan);
+  return ctl_scan_visit_all(ctx, ctx->config->catalogue.dead_letter_topic, range, visit_record, v);
 }
 
 static err_t visit_places(struct ctl_context *ctx, struct visiting *v)

@@ -4,12 +4,11 @@
 
 #include <stdio.h>
 
-#include "base/clock.h"
+#include "daemon/ctl/ctl_scan.h"
 #include "ingest/wire/model_record.h"
 #include "ingest/kafka/sender.h"
-#include "ingest/readers/topic_scan.h"
 
-enum { STEP_MS = 200, STILL_TIMEOUT_MS = 30000, FLUSH_TIMEOUT_MS = 30000, REASON_BYTES = 256 };
+enum { FLUSH_TIMEOUT_MS = 30000, REASON_BYTES = 256 };
 
 static err_t verify_topic(const struct ctl_context *ctx)
 {
@@ -20,48 +19,31 @@ static err_t verify_topic(const struct ctl_context *ctx)
 
 /* ---- Reading ---- */
 
-static err_t take(struct region *region, const struct topic_scan_record *record, struct model_state *out)
+struct reading {
+  struct region *region;
+  struct model_state *state;
+};
+
+static err_code_t take(void *context, const struct topic_scan_record *record)
 {
+  struct reading *r = context;
   struct model_change change;
-  err_code_t err = model_record_decode(record->key, record->has_value, record->value, region, &change);
+  err_code_t err = model_record_decode(record->key, record->has_value, record->value, r->region, &change);
 
   if (err_class(err) == ERR_CLASS_REJECT)
     return ERR_OK;
   TRY(err);
-  return model_state_apply(out, &change);
-}
-
-static err_t read_scan(struct ctl_context *ctx, struct topic_scan *scan, struct model_state *out)
-{
-  int64_t moved_ns = clock_now_ns();
-  struct topic_scan_record record;
-  enum topic_scan_found found;
-
-  for (;;) {
-    TRY(topic_scan_next(scan, STEP_MS, &record, &found));
-    if (found == TOPIC_SCAN_END)
-      return ERR_OK;
-    if (found == TOPIC_SCAN_RECORD) {
-      TRY(take(&ctx->region, &record, out));
-      moved_ns = clock_now_ns();
-    }
-    if (clock_now_ns() - moved_ns > STILL_TIMEOUT_MS * CLOCK_NS_PER_MS)
-      FAIL(ERR_KAFKA_RETRY, "topic %s cannot be read to its end: nothing came for %d s", ctx->config->models.topic,
-           STILL_TIMEOUT_MS / 1000);
-  }
+  return model_state_apply(r->state, &change);
 }
 
 err_t ctl_model_topic_read(struct ctl_context *ctx, struct model_state *out)
 {
-  AUTO(topic_scan_close) struct topic_scan *scan = NULL;
   const struct topic_scan_range range = { .newest = TOPIC_SCAN_FROM_FIRST };
-  struct kafka_layers layers;
+  struct reading r = { &ctx->region, out };
 
   *out = (struct model_state){ 0 };
   TRY(verify_topic(ctx));
-  TRY(ctl_context_layers(ctx, NULL, 0, &ctx->config->catalogue.kafka, &layers));
-  TRY(topic_scan_open(&layers, ctx->config->models.topic, &range, CTL_KAFKA_TIMEOUT_MS, &scan));
-  return read_scan(ctx, scan, out);
+  return ctl_scan_visit_all(ctx, ctx->config->models.topic, &range, take, &r);
 }
 
 /* ---- Writing ---- */
