@@ -22,6 +22,8 @@ enum { WAKE_INTERVAL_MS = 100 };
 enum { AWAY_INTERVAL_MS = 1000, AWAY_TIMEOUT_MS = 500 };
 
 static const char group_denied[] = "not allowed to use query.group";
+static const char session_refused[] =
+    "session.timeout.ms is outside the broker's group.min.session.timeout.ms and group.max.session.timeout.ms";
 static const char group_differs[] = "another program in query.group shares partitions in another way: stop it";
 
 /* ---- What is due from time to time ---- */
@@ -123,6 +125,9 @@ static err_t note_error(struct query_reader *r, const rd_kafka_message_t *m)
     return ERR_OK;
   case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
     note_denied(r, group_denied);
+    return ERR_OK;
+  case RD_KAFKA_RESP_ERR_INVALID_SESSION_TIMEOUT:
+    note_denied(r, session_refused);
     return ERR_OK;
   case RD_KAFKA_RESP_ERR_INCONSISTENT_GROUP_PROTOCOL:
     note_group_differs(r);

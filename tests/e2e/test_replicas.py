@@ -95,7 +95,7 @@ class Kills(ReplicasCase):
         self.assertNotIn("event=query_member_forgotten", replicas.daemons[0].log())
 
 
-class OtherPrograms(ReplicasCase):
+class NotLetIn(ReplicasCase):
     def test_a_member_with_another_kind_of_rebalance_is_named(self):
         replicas = self.open(1)
         other = Consumer({**QUIET, "bootstrap.servers": broker.bootstrap, "group.id": replicas.topic("group"),
@@ -111,6 +111,12 @@ class OtherPrograms(ReplicasCase):
         eventually(says_why, "the reason in /readyz")
         other.close()
         daemon.wait_ready()
+
+    def test_a_session_timeout_that_the_broker_refuses_is_named(self):
+        replicas = self.open(1, session_ms=500)
+        daemon = replicas.daemons[0].start()
+        eventually(lambda: "session.timeout.ms is outside the broker's" in (daemon.get("/readyz") or ("", ""))[1],
+                   "the reason in /readyz")
 
 
 if __name__ == "__main__":

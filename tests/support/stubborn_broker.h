@@ -15,7 +15,7 @@ struct stubborn_broker {
   struct kafka_property properties[2];
 };
 
-enum { STUBBORN_PRODUCE = 0 }; /* Kafka's number of the Produce request */
+enum { STUBBORN_PRODUCE = 0, STUBBORN_JOIN_GROUP = 11 }; /* Kafka's numbers of the requests */
 
 static inline void stubborn_broker_init(struct stubborn_broker *b)
 {
@@ -47,6 +47,12 @@ static inline void stubborn_broker_refuse(struct stubborn_broker *b, rd_kafka_re
 {
   for (size_t i = 0; i < n; i++)
     rd_kafka_mock_push_request_errors(b->cluster, STUBBORN_PRODUCE, 1, error);
+}
+
+/* Fail the next JoinGroup request. */
+static inline void stubborn_broker_refuse_join(struct stubborn_broker *b, rd_kafka_resp_err_t error)
+{
+  rd_kafka_mock_push_request_errors(b->cluster, STUBBORN_JOIN_GROUP, 1, error);
 }
 
 /* Make the topic unknown to clients, or known again. */

@@ -13,6 +13,7 @@
 
 #include "ingest/readers/query_reader.h"
 #include "tests/support/kafka_fixture.h"
+#include "tests/support/stubborn_broker.h"
 
 enum { QUERIES = 12 };
 
@@ -272,10 +273,38 @@ static void a_second_reader_continues_at_the_first_query_that_is_not_done(void *
   kafka_fixture_fini(&kafka);
 }
 
+/* The reason is there until the group lets the reader in. */
+static void a_session_timeout_that_the_broker_refuses_is_the_reason(void **state)
+{
+  struct stubborn_broker broker;
+  struct query_reader *r;
+
+  (void)state;
+  stubborn_broker_init(&broker);
+  struct kafka_layers layers = stubborn_broker_layers(&broker, true, NULL, 0);
+  rd_kafka_mock_topic_create(broker.cluster, "queries", 1, 1);
+  stubborn_broker_refuse_join(&broker, RD_KAFKA_RESP_ERR_INVALID_SESSION_TIMEOUT);
+  assert_ok(offset_tracker_open(&tracker));
+  assert_ok(query_reader_open(&layers, "queries", "group", "", tracker, &r));
+  int64_t end_ns = kafka_deadline_ns();
+  while (!query_reader_denied(r) && clock_now_ns() < end_ns)
+    poll_without_taking(r);
+  assert_non_null(query_reader_denied(r));
+  assert_non_null(strstr(query_reader_denied(r), "session.timeout.ms is outside"));
+  while (!query_reader_is_assigned(r) && clock_now_ns() < end_ns)
+    poll_without_taking(r);
+  assert_true(query_reader_is_assigned(r));
+  assert_null(query_reader_denied(r));
+  query_reader_close(&r);
+  offset_tracker_close(&tracker);
+  stubborn_broker_fini(&broker);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_second_reader_continues_at_the_first_query_that_is_not_done),
+    cmocka_unit_test(a_session_timeout_that_the_broker_refuses_is_the_reason),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
