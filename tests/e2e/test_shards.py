@@ -583,7 +583,7 @@ class Failures(ShardsCase):
         load.more(40)
         load.until(lambda: "assigned=3" in other.log()[before:], "the other replica to take over")
         found = shards.show_layout(self.layout.daemons(), code=1)
-        self.assertIn(f"127.0.0.1:{victim.port} does not answer", "".join(found["problems"]))
+        self.assertIn(f"nothing answers at http://127.0.0.1:{victim.port}", "".join(found["problems"]))
         self.assertEqual([s["daemons"] for s in found["layouts"][0]["shards"]], [2, 1])
         victim.start()
         load.until(self.layout.are_ready, "the killed replica to be ready")

@@ -38,7 +38,7 @@ static err_t check_daemon(const struct ctl_layout_daemon *d, struct ctl_findings
 
   ctl_layout_daemon_name(d, name);
   if (!d->status)
-    return PROBLEM(f, "%s does not answer: %s", d->at, d->reason ? d->reason : "out of memory");
+    return d->reason ? PROBLEM(f, "%s", d->reason) : PROBLEM(f, "%s does not answer", d->at);
   if (!d->is_ready)
     return PROBLEM(f, "%s, %s, is not ready: %s", d->at, name, reason ? reason : "it does not say why");
   return ERR_OK;

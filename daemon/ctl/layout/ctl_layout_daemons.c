@@ -19,12 +19,15 @@ static bool has(const struct ctl_layout_daemons *d, struct span at)
   return false;
 }
 
-static struct span without_scheme(struct span at)
+/* Take the address out of what a browser shows, "http://127.0.0.1:8321/". */
+static struct span address_in(struct span at)
 {
   static const char scheme[] = "http://";
   size_t n = sizeof scheme - 1;
 
-  return at.n > n && memcmp(at.p, scheme, n) == 0 ? span_of(at.p + n, at.n - n) : at;
+  if (at.n > n && memcmp(at.p, scheme, n) == 0)
+    at = span_of(at.p + n, at.n - n);
+  return at.n > 0 && at.p[at.n - 1] == '/' ? span_of(at.p, at.n - 1) : at;
 }
 
 static err_t add_one(struct ctl_layout_daemons *d, struct span at)
@@ -47,7 +50,7 @@ err_t ctl_layout_daemons_add(struct ctl_layout_daemons *d, const char *list)
 
   for (;; list += n + 1) {
     n = strcspn(list, ",");
-    TRY(add_one(d, without_scheme(span_of(list, n))));
+    TRY(add_one(d, address_in(span_of(list, n))));
     if (list[n] == '\0')
       return ERR_OK;
   }
@@ -71,7 +74,8 @@ static err_t set_shard(struct ctl_layout_daemon *d, const json_t *shard)
   uint64_t index = ctl_json_count(shard, "index"), n_shards = ctl_json_count(shard, "of");
 
   if (index >= n_shards || n_shards > CTL_LAYOUT_SHARDS_MAX)
-    FAIL(ERR_SYSTEM, "it says that it is shard %" PRIu64 " of %" PRIu64 ", which makes no sense", index, n_shards);
+    FAIL(ERR_SYSTEM, "%s says that it is shard %" PRIu64 " of %" PRIu64 ", which makes no sense", d->at, index,
+         n_shards);
   d->role = CTL_LAYOUT_SHARD;
   d->shard = (uint32_t)index;
   d->n_shards = (uint32_t)n_shards;
@@ -95,7 +99,7 @@ err_t ctl_layout_daemon_set(struct ctl_layout_daemon *d, json_t *status)
   AUTO(ctl_json_close) json_t *owned = status;
 
   if (!json_is_boolean(json_object_get(owned, "ready")))
-    FAIL(ERR_SYSTEM, "it does not answer with the status of a sluiced");
+    FAIL(ERR_SYSTEM, "%s does not answer with the status of a sluiced", d->at);
   TRY(set_role(d, owned));
   d->is_ready = json_is_true(json_object_get(owned, "ready"));
   d->status = owned;

@@ -11,7 +11,7 @@ enum ctl_layout_role { CTL_LAYOUT_UNKNOWN, CTL_LAYOUT_WHOLE, CTL_LAYOUT_SHARD, C
 struct ctl_layout_daemon {
   char *at;       /* its address, as it was given */
   json_t *status; /* its /status; NULL: it did not answer with one */
-  char *reason;   /* why not */
+  char *reason;   /* why not, with the address; NULL: out of memory */
   enum ctl_layout_role role;
   uint32_t shard, n_shards; /* of a shard; 0 for the others */
   bool is_ready;

@@ -38,7 +38,7 @@ static void print_state(const struct page *p, const struct ctl_layout_daemon *d)
   const json_t *counters = json_object_get(d->status, "counters");
 
   if (!d->status)
-    fprintf(p->out, "NO ANSWER: %s", d->reason ? d->reason : "?");
+    fputs("NO ANSWER", p->out); /* the reason is a problem, below */
   else if (!d->is_ready)
     fprintf(p->out, "NOT READY: %s", not_ready ? not_ready : "?");
   else if (d->role == CTL_LAYOUT_MERGE)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "daemon/ctl/layout/ctl_layout_json.h"
 #include "daemon/ctl/layout/ctl_layout_print.h"
 #include "tests/support/assert_ok.h"
@@ -232,7 +233,7 @@ static void addresses_are_lists_without_repeats(void **state)
   AUTO(scene_fini) struct scene s = { 0 };
 
   (void)state;
-  assert_ok(ctl_layout_daemons_add(&s.daemons, "a:1,http://b:2,a:1"));
+  assert_ok(ctl_layout_daemons_add(&s.daemons, "a:1,http://b:2/,a:1,b:2"));
   assert_int_equal(s.daemons.n, 2);
   assert_string_equal(s.daemons.items[1].at, "b:2");
   assert_fails(ctl_layout_daemons_add(&s.daemons, "c:3,"), ERR_USAGE, "--at expects address:port");
@@ -241,13 +242,13 @@ static void addresses_are_lists_without_repeats(void **state)
 
 static void answers_that_are_no_status_are_refused(void **state)
 {
-  struct ctl_layout_daemon d = { 0 };
+  struct ctl_layout_daemon d = { .at = "h:1" };
 
   (void)state;
-  assert_fails(ctl_layout_daemon_set(&d, NULL), ERR_SYSTEM, "the status of a sluiced");
+  assert_fails(ctl_layout_daemon_set(&d, NULL), ERR_SYSTEM, "h:1 does not answer with the status of a sluiced");
   assert_fails(ctl_layout_daemon_set(&d, json_loads("[1]", 0, NULL)), ERR_SYSTEM, "the status of a sluiced");
   assert_fails(ctl_layout_daemon_set(&d, json_loads("{\"ready\":true,\"shard\":{\"index\":4,\"of\":4}}", 0, NULL)),
-               ERR_SYSTEM, "shard 4 of 4, which makes no sense");
+               ERR_SYSTEM, "h:1 says that it is shard 4 of 4, which makes no sense");
   assert_int_equal(d.role, CTL_LAYOUT_UNKNOWN);
   assert_null(d.status);
 }
@@ -263,6 +264,7 @@ static void tables_show_who_is_there(void **state)
   add_shard(&s, "h:1", 0, 3, "0123456789abcdef", true);
   add_merge(&s, "h:4", HEARD(0, 3, 0.5) "," HEARD(1, 3, 2.5));
   assert_ok(ctl_layout_daemons_add(&s.daemons, "h:9"));
+  assert_ok(mem_copy_str("nothing answers at http://h:9", &s.daemons.items[2].reason));
   conclude(&s);
   ctl_layout_print(&s.daemons, &s.layouts, &s.findings, true, out);
   fclose(out);
@@ -271,11 +273,11 @@ static void tables_show_who_is_there(void **state)
   assert_non_null(strstr(text, "  shard 2 of 3     not asked             -         -  NOT HEARD OF\n"));
   assert_non_null(
       strstr(text, "  merge            h:4                   -         -  ready; 1,234 answered, 0 open\n"));
-  assert_non_null(strstr(text, "  ?                h:9                   -         -  NO ANSWER: ?\n"));
+  assert_non_null(strstr(text, "  ?                h:9                   -         -  NO ANSWER\n"));
   assert_non_null(strstr(text, "by one daemon of each of 3 shards"));
   assert_non_null(strstr(text, "  books            500 items in 1 of 3 shards, generation 1, model 0123456789ab\n"));
   assert_non_null(strstr(text, "          0             7             9         2  h:1, shard 0 of 3\n"));
-  assert_non_null(strstr(text, "PROBLEMS\n  h:9 does not answer"));
+  assert_non_null(strstr(text, "PROBLEMS\n  nothing answers at http://h:9\n"));
   free(text);
 }
 
