@@ -2,12 +2,19 @@
 /* The table of settings, and how to find a row. A new setting is added here. */
 #include "daemon/config/config_settings.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/edit_distance.h"
 
 #define AT(field)       offsetof(struct config, field)
 #define AT_SPACE(field) offsetof(struct config_space, field)
+/* Of a choice, which is written and compared as an unsigned. */
+#define AT_ENUM(field)                                                                                              \
+  (AT(field) + 0 * sizeof(struct {                                                                                  \
+                 static_assert(sizeof((struct config *)0)->field == sizeof(unsigned), "the enum has another size"); \
+                 int none;                                                                                          \
+               }))
 #define WORDS(...)              \
   (const struct setting_word[]) \
   {                             \
@@ -27,7 +34,7 @@
  */
 /* clang-format off */
 const struct setting settings[] = {
-  { .path = "role", .type = SETTING_CHOICE, .offset = AT(role), .default_text = "search",
+  { .path = "role", .type = SETTING_CHOICE, .offset = AT_ENUM(role), .default_text = "search",
     .words = WORDS({ "search", CONFIG_ROLE_SEARCH }, { "merge", CONFIG_ROLE_MERGE }),
     .meaning = "`search`: keep a catalogue, or a shard of it, and answer queries. `merge`: join the parts of answers "
                "that shards send. It needs neither store nor spaces (sharding.md)." },
@@ -73,7 +80,7 @@ const struct setting settings[] = {
     .default_text = "wait", .words = WORDS({ "wait", false }, { "stop", true }),
     .meaning = "What to do when a partition cannot be read at one place because the broker's disk is damaged. `wait`: "
                "retry less and less often while the other partitions go on. `stop`: end the daemon." },
-  { .path = "catalogue.unknown_spaces", .type = SETTING_CHOICE, .offset = AT(catalogue.unknown_spaces),
+  { .path = "catalogue.unknown_spaces", .type = SETTING_CHOICE, .offset = AT_ENUM(catalogue.unknown_spaces),
     .default_text = "keep",
     .words = WORDS({ "keep", CONFIG_UNKNOWN_KEEP }, { "skip", CONFIG_UNKNOWN_SKIP },
                    { "refuse", CONFIG_UNKNOWN_REFUSE }),
@@ -258,13 +265,13 @@ const struct setting settings[] = {
                "since 1970. A new attribute is absent from every item until items are written with it. A removed one "
                "is dropped from the store. To change a type, give the attribute a new name." },
 
-  { .path = "engine.backend", .type = SETTING_CHOICE, .offset = AT(backend), .default_text = "auto",
+  { .path = "engine.backend", .type = SETTING_CHOICE, .offset = AT_ENUM(backend), .default_text = "auto",
     .words = WORDS({ "auto", ENGINE_AUTO }, { "cpu", ENGINE_CPU }, { "cuda", ENGINE_CUDA }),
     .meaning = "Where the catalogue is kept and searched. `cpu`: in host memory. `cuda`: in GPU memory only; the "
                "daemon stops if the GPU fails. `auto`: on a GPU if there is one, with a copy in host memory that takes "
                "over if the GPU fails; else in host memory." },
 
-  { .path = "kernels.isa", .type = SETTING_CHOICE, .offset = AT(isa), .default_text = "auto",
+  { .path = "kernels.isa", .type = SETTING_CHOICE, .offset = AT_ENUM(isa), .default_text = "auto",
     .words = WORDS({ "auto", N_ISAS }, { "ref", ISA_REF }, { "avx2", ISA_AVX2 }, { "avx512", ISA_AVX512 },
                    { "avx512vnni", ISA_AVX512_VNNI }, { "avx512vbmi", ISA_AVX512_VBMI }, { "amx", ISA_AMX }),
     .meaning = "Instruction set for the arithmetic. All give the same results; `auto` picks the best available." },
@@ -285,12 +292,12 @@ const struct setting settings[] = {
                "protects against DNS rebinding. On another address, every name is answered until this list has an "
                "entry." },
 
-  { .path = "http.data", .type = SETTING_CHOICE, .offset = AT(http.data), .default_text = "local",
+  { .path = "http.data", .type = SETTING_CHOICE, .offset = AT_ENUM(http.data), .default_text = "local",
     .words = WORDS({ "local", CONFIG_DATA_LOCAL }, { "all", CONFIG_DATA_ALL }, { "off", CONFIG_DATA_OFF }),
     .meaning = "Who may read the pages with data, `/items/KEY` and `/seen/USER`, and the lines of the log in `/` and "
                "`/status`. `local`: clients on this machine, which a proxy on it is too. `all`: whoever reaches "
                "`http.listen`. `off`: nobody." },
-  { .path = "http.try_queries", .type = SETTING_CHOICE, .offset = AT(http.trials), .default_text = "auto",
+  { .path = "http.try_queries", .type = SETTING_CHOICE, .offset = AT_ENUM(http.trials), .default_text = "auto",
     .words = WORDS({ "auto", CONFIG_TRIALS_AUTO }, { "on", CONFIG_TRIALS_ON }, { "off", CONFIG_TRIALS_OFF }),
     .meaning = "A box on the status page to try a query by an item's key, for those who may see data (`http.data`). "
                "`auto`: if `http.listen` is a loopback address; elsewhere people reach it who may not write queries. "
@@ -304,7 +311,7 @@ const struct setting settings[] = {
     .min = 1, .max = 1000, .default_text = "4",
     .meaning = "Partitions of each topic of the embedded broker. Each has room for about 5 MiB." },
 
-  { .path = "log.level", .type = SETTING_CHOICE, .offset = AT(log_level), .default_text = "info",
+  { .path = "log.level", .type = SETTING_CHOICE, .offset = AT_ENUM(log_level), .default_text = "info",
     .words = WORDS({ "error", LOG_LEVEL_ERROR }, { "warn", LOG_LEVEL_WARN }, { "info", LOG_LEVEL_INFO },
                    { "debug", LOG_LEVEL_DEBUG }),
     .meaning = "Least important level that is logged. The log goes to standard error, or to the journal if that is "
