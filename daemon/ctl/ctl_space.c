@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "base/space_name.h"
+
 enum { NAMES_BYTES = 512 };
 
 static const char *name_of(const json_t *row)
@@ -13,7 +15,7 @@ static const char *name_of(const json_t *row)
   return name ? name : "";
 }
 
-/* A space has a row for each of its generations. The one that answers counts: a plain name means it. */
+/* A space has a row for each of its generations. A plain name means the one that answers. */
 static bool is_current(const json_t *row)
 {
   return !json_is_false(json_object_get(row, "current"));
@@ -34,15 +36,25 @@ static size_t print_names(const json_t *spaces, char *out)
   return n_names;
 }
 
+static bool is_meant(const json_t *row, const struct space_name *name)
+{
+  if (!span_equal(span_of_str(name_of(row)), name->space))
+    return false;
+  return name->generation ? ctl_json_count(row, "generation") == name->generation : is_current(row);
+}
+
 /* Find the row of a space, or of the first one if `name` is NULL. Returns NULL if there is none. */
 static const json_t *find_row(const json_t *spaces, const char *name)
 {
+  struct space_name parsed;
   size_t i;
   json_t *row;
 
+  if (name && (strlen(name) > SPACE_NAME_MAX || !space_name_parse(span_of_str(name), &parsed)))
+    return NULL;
   json_array_foreach(spaces, i, row)
   {
-    if (is_current(row) && (!name || strcmp(name_of(row), name) == 0))
+    if (name ? is_meant(row, &parsed) : is_current(row))
       return row;
   }
   return NULL;
@@ -72,7 +84,7 @@ err_t ctl_space_choose(const json_t *spaces, const char *name, struct ctl_space 
     .lengths = { length_of(row, "item_vector"), length_of(row, "item_codes"), length_of(row, "subitems"),
                  length_of(row, "query_vector") },
   };
-  snprintf(out->name, sizeof out->name, "%s", name_of(row));
+  snprintf(out->name, sizeof out->name, "%s", name ? name : name_of(row));
   return ERR_OK;
 }
 

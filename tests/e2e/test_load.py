@@ -70,6 +70,12 @@ class Arrays(Loads):
         self.ctl("load", path, "--space", "films", "--key-prefix", "row-")
         self.assertEqual(self.part("row-4")["vector"], vectors[4].tolist())
 
+    def test_a_generation_may_be_named(self):
+        path = self.npy("named", np.ones((1, 3), np.float32))
+        self.ctl("load", path, "--space", "films@1", "--key-prefix", "named-")
+        self.assertEqual(self.part("named-0")["vector"], [1, 1, 1])
+        self.assertIn('no space "films@2"', self.ctl("load", path, "--space", "films@2", code=2))
+
     def test_codes_with_integers_as_keys(self):
         codes = np.array([[0, 15], [3, 7]])
         for kind in ("uint8", "int64", "int16"):

@@ -161,7 +161,7 @@ const struct ctl_command ctl_bench_command = {
   .arguments = "[--space NAME] [--rate N] [--duration-s N | --count N] [--k N] [--method METHOD] [--queries FILE]",
   .summary = "load a running daemon with queries at a rate, and measure the latency of its answers",
   .help =
-      "  --space NAME      the space (default: the only one)\n"
+      "  --space NAME      the space (default: the only one), or one of its generations: NAME@2\n"
       "  --rate N          queries a second (default: 100)\n"
       "  --duration-s N    send for N seconds (default: 10)\n"
       "  --count N         send N queries\n"

@@ -117,7 +117,7 @@ const struct ctl_command ctl_load_command = {
       "\n"
       "Each row of an array is one item's vector or codes in one space: [items, dimension] of F32, F16, BF16 or\n"
       "F64, or [items, splits] of integers. The whole array is checked before the first item is sent.\n"
-      "  --space NAME      the space (default: the only one)\n"
+      "  --space NAME      the space (default: the only one), or one of its generations: NAME@2\n"
       "  --tensor NAME     the tensor of a .safetensors file (default: the only one with two dimensions)\n"
       "  --keys FILE       the items' keys: a text file with one on each line, or a .npy or .safetensors file with\n"
       "                    integers [items] (default: the rows' numbers, from 0 on)\n"
