@@ -595,6 +595,88 @@ static void catalogues_of_several_blocks_keep_the_promise_too(void **state)
   free(requests);
 }
 
+/* Search with prune_limited until prune_inflated, after as many steps, would stop. */
+static void search_until_inflated(struct world *w, int step, int percent, const struct request *r,
+                                  struct search_result *result)
+{
+  char method[64];
+
+  for (size_t n = 1; n <= w->model.n_splits * w->model.n_subitems; n++) {
+    snprintf(method, sizeof method, "prune_limited(%d,%zu)", step, n);
+    search(w, method, ISA_REF, NULL, r, 1, result);
+    if (result->receipt.is_exact)
+      return;
+    if (result->topk.n < r->k)
+      continue;
+    float threshold = result->topk.heap[r->k - 1].score;
+    if (result->receipt.bound <= threshold + ((float)percent / 100.0f - 1.0f) * fabsf(threshold))
+      return;
+  }
+  fail_msg("prune_limited never ends");
+}
+
+static void check_inflated(struct world *w, int step, int percent, const struct request *r)
+{
+  struct search_result result, due;
+  char method[64];
+
+  search_until_inflated(w, step, percent, r, &due);
+  snprintf(method, sizeof method, "prune_inflated(%d,%d)", step, percent);
+  search(w, method, ISA_REF, NULL, r, 1, &result);
+  assert_int_equal(result.receipt.is_exact, due.receipt.is_exact);
+  assert_true(result.receipt.bound == due.receipt.bound);
+  assert_int_equal(result.topk.n, due.topk.n);
+  if (!due.receipt.is_exact)
+    assert_int_equal(result.counts.scored, due.counts.scored);
+}
+
+static void an_inflated_threshold_ends_the_search_at_once(void **state)
+{
+  static const int rows[][2] = { { 1, 100 }, { 1, 101 }, { 4, 120 }, { 8, 150 }, { 2, 300 } };
+  struct world *w = open_world_with(6, 32, 2, 3000, true);
+  struct request *r = calloc(1, sizeof *r);
+
+  (void)state;
+  while (w->n_slots < 900)
+    put(w, (uint32_t)w->n_slots++, DRAW_UNIFORM);
+  while (!recjpq_columns_cpu.has_index(w->columns))
+    assert_ok(recjpq_columns_cpu.continue_index(w->columns, w->other, w->has_part, w->n_slots));
+  for (int round = 0; round < 20; round++) {
+    draw_request(w, r);
+    r->k = round % 2 ? r->k : 1 + r->n_due * 3 / 4; /* the threshold is below 0 */
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+      check_inflated(w, rows[i][0], rows[i][1], r);
+  }
+  free(r);
+  close_world(w);
+}
+
+/* The sample is the first 1,024 slots: the next ones would begin at 17 times as many. */
+static void the_items_of_a_sample_count_as_scored(void **state)
+{
+  const struct recjpq_rule rule = {
+    .warm_up_items_min = 1, .guess_k_min = 1, .guess_items_per_hit = 1, .guess_deviations = 4
+  };
+  struct world *w = open_world(8, 64, 2, 2000);
+  struct request *r = calloc(1, sizeof *r);
+  struct search_result result;
+
+  (void)state;
+  while (w->n_slots < MAX_SLOTS)
+    put(w, (uint32_t)w->n_slots++, DRAW_UNIFORM);
+  do
+    draw_request(w, r);
+  while (r->has_filter || r->n_excluded > 0 || r->k != 50 || r->due[0].score == 0);
+  for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {
+    search(w, "pqtopk", isa, &rule, r, 1, &result);
+    assert_best(r, &result);
+    assert_in_range(result.counts.candidates, r->k, MAX_SLOTS - 1024);
+    assert_int_equal(result.counts.scored, result.counts.candidates + 1024);
+  }
+  free(r);
+  close_world(w);
+}
+
 /* Assert that a search does the same work with the worst item excluded, whenever it gives the rings up. */
 static void check_worst_excluded(struct world *w, struct request r[2])
 {
@@ -634,6 +716,8 @@ int main(void)
     cmocka_unit_test(an_index_that_others_have_is_copied),
     cmocka_unit_test(items_that_tie_only_by_rounding_are_found),
     cmocka_unit_test(catalogues_of_several_blocks_keep_the_promise_too),
+    cmocka_unit_test(an_inflated_threshold_ends_the_search_at_once),
+    cmocka_unit_test(the_items_of_a_sample_count_as_scored),
     cmocka_unit_test(an_excluded_key_does_not_change_the_plan),
   };
 
