@@ -13,14 +13,22 @@
 
 /* A round finds more hits than are wanted. The first one finds half as many more, which is enough if few are crowded
  * out: RecJPQ's time grows with the hits. Later ones find many more, to be the last, and at least twice as many as the
- * round before: so there are few rounds, however many items a value has. */
+ * round before. LATER_MAX bounds the memory that they take. */
 enum { FIRST_SHARE = 2, LATER_TIMES = 4, LATER_MORE = 10, LATER_MAX = 1 << 16 };
+
+/* An approximate method may find few hits however many it is asked for. */
+enum { ROUNDS_MAX = 64, SHORT_ROUNDS_MAX = 8 };
+
+static uint32_t first_k(const struct query *query)
+{
+  return query->max_per.n < query->k ? query->k + query->k / FIRST_SHARE + 1 : query->k; /* nothing is crowded out */
+}
 
 static uint32_t later_k(const struct max_per_search *s, size_t n_missing)
 {
-  size_t doubled = size_min(2 * (size_t)s->wider.k, LATER_MAX), k = LATER_TIMES * n_missing + LATER_MORE;
+  size_t k = size_max(LATER_TIMES * n_missing + LATER_MORE, 2 * (size_t)s->wider.k);
 
-  return (uint32_t)(k > doubled ? k : doubled);
+  return (uint32_t)size_min(k, size_max(LATER_MAX, first_k(s->query)));
 }
 
 enum { CHUNK_WORDS = 512 };
@@ -60,8 +68,7 @@ void max_per_begin(const struct arena *arena, const struct attributes *attribute
     .answer = answer,
     .missed_below = -INFINITY,
   };
-  if (query->max_per.n < query->k) /* else nothing can be crowded out */
-    out->wider.k += query->k / FIRST_SHARE + 1;
+  out->wider.k = first_k(query);
 }
 
 /* Order hits as answers do. */
@@ -112,6 +119,19 @@ static bool keep_hits(struct max_per_search *s, const struct hit *all, size_t n_
 }
 
 /* ---- The next round ---- */
+
+/* Is this the last round, although there are fewer hits than are wanted? */
+static bool is_last(const struct max_per_search *s)
+{
+  size_t n_rounds = s->n_rounds + 1;
+  bool is_short = s->found.n_hits < s->wider.k;
+
+  if (s->found.n_hits == 0 || s->query->max_per.n >= s->query->k)
+    return true;
+  if (is_short && s->found.receipt.is_exact)
+    return true; /* there are no other items */
+  return n_rounds == ROUNDS_MAX || (is_short && n_rounds >= SHORT_ROUNDS_MAX);
+}
 
 /* A filter that admits the values, which are of one kind. */
 static err_t make_filter(const struct crowding *crowding, size_t attribute, struct region *region,
@@ -177,14 +197,13 @@ static void copy_words(struct max_per_search *s)
   memcpy(s->words, s->admit.words, bits_words(s->arena->n_slots) * sizeof *s->words);
   for (size_t i = 0; i < s->admit.n_excluded; i++)
     bits_clear(s->words, s->admit.excluded[i]);
-  s->has_words = true;
 }
 
 /* Is it enough to find more hits of the same items? That takes less time than to look at the values of all items, and
  * mostly there is no third round. */
 static bool can_widen(const struct max_per_search *s)
 {
-  return s->n_rounds == 0 && s->found.receipt.is_exact && s->found.n_hits == s->wider.k;
+  return s->n_rounds == 0 && s->found.receipt.is_exact && later_k(s, s->query->k) > s->wider.k;
 }
 
 /* Begin again with more hits. */
@@ -199,7 +218,7 @@ static err_t narrow(struct max_per_search *s, const struct crowding *crowding, s
 {
   size_t n_words = bits_words(s->arena->n_slots), n_missing = s->query->k - s->n_hits;
 
-  if (!s->has_words)
+  if (s->admit.words != s->words)
     copy_words(s);
   for (size_t i = 0; i < s->n_hits; i++)
     bits_clear(s->words, keys_find(&s->arena->keys, s->hits[i].key));
@@ -217,32 +236,31 @@ static void add_counts(const struct counts *found, struct counts *out)
   out->candidates = size_min(out->candidates + found->candidates, out->items);
 }
 
-/* What the hits guarantee. What an approximate round has missed stays bounded by that round: it need not be crowded out
- * in the end, if later rounds find better hits of other values.
+/* What the hits guarantee. What a round has missed stays bounded by that round: it need not be crowded out in the end,
+ * if later rounds find better hits of other values.
  *
- * has_more  the round has found more hits than are wanted
+ * has_more   the round has found more hits than are wanted
+ * gives_up   there are fewer, and more items, but no further round
  */
-static void join_receipt(struct max_per_search *s, bool has_more, struct receipt *out)
+static void join_receipt(struct max_per_search *s, bool has_more, bool gives_up, struct receipt *out)
 {
   const struct receipt *found = &s->found.receipt;
   float last = s->n_hits == s->query->k ? s->hits[s->n_hits - 1].score : -INFINITY;
-  bool is_exact = found->is_exact || (found->has_bound && found->bound < last);
-  bool is_bounded = found->has_bound && s->admit.n_admitted > 0;
 
-  if (found->has_bound && !found->is_exact)
+  if (found->has_bound && (!found->is_exact || gives_up))
     s->missed_below = fmaxf(s->missed_below, found->bound);
-  out->is_exact = is_exact && (s->n_rounds == 0 || out->is_exact);
-  out->has_bound = has_more || is_bounded || s->missed_below > -INFINITY;
-  out->bound = out->has_bound ? fmaxf(fmaxf(last, s->missed_below), is_bounded ? found->bound : -INFINITY) : 0.0f;
+  out->is_exact = s->missed_below == -INFINITY || s->missed_below < last;
+  out->has_bound = has_more || (found->has_bound && s->admit.n_admitted > 0) || s->missed_below > -INFINITY;
+  out->bound = out->has_bound ? fmaxf(last, s->missed_below) : 0.0f;
 }
 
-static void join(struct max_per_search *s, bool has_more)
+static void join(struct max_per_search *s, bool has_more, bool gives_up)
 {
   if (s->n_rounds == 0)
     *s->answer = s->found;
   else
     add_counts(&s->found.counts, &s->answer->counts);
-  join_receipt(s, has_more, &s->answer->receipt);
+  join_receipt(s, has_more, gives_up, &s->answer->receipt);
 }
 
 err_t max_per_take(struct max_per_search *s, struct region *region)
@@ -256,16 +274,16 @@ err_t max_per_take(struct max_per_search *s, struct region *region)
   TRY(list_hits(s, region, &all));
   TRY(crowding_find(all, n_all, s->query->max_per.n, region, &crowding));
   bool has_more = keep_hits(s, all, n_all, &crowding);
-  bool is_enough = s->n_hits == s->query->k || s->found.n_hits == 0;
-  if (!is_enough && s->n_rounds == 0)
+  bool is_enough = s->n_hits == s->query->k, is_end = is_enough || is_last(s);
+  if (!is_end && s->n_rounds == 0)
     TRY(region_array(region, bits_words(s->arena->n_slots), sizeof *s->words, &s->words));
-  if (!is_enough && can_widen(s))
+  if (!is_end && can_widen(s))
     widen(s);
-  else if (!is_enough)
+  else if (!is_end)
     TRY(narrow(s, &crowding, region));
-  join(s, has_more);
+  join(s, has_more, is_end && !is_enough);
   s->n_rounds++;
-  s->is_done = is_enough || s->admit.n_admitted == 0;
+  s->is_done = is_end || s->admit.n_admitted == 0;
   return ERR_OK;
 }
 

@@ -2,9 +2,10 @@
 /* Searching with at most n hits of each value of an attribute (struct max_per), by any method.
  *
  * A search finds more than k hits, and crowded ones are left out of them (base/crowding.h). That is exact: what the
- * search has not found is worse than all that it has. If fewer than k are left, a second round finds more hits. Further
+ * search has not found comes after all that it has. If fewer than k are left, a second round finds more hits. Further
  * ones search among the items that are neither hits nor have a value that has its n hits. Rounds find more and more
- * hits, so that there are few, mostly one.
+ * hits, and mostly there is one. After 64 of them, and after 8 if a method gives less than it is asked for, the answer
+ * has fewer hits than it could have, and its receipt says so.
  *
  * The rounds of a batch are searched together, with those of its other queries (searcher.c).
  *
@@ -30,7 +31,6 @@ struct max_per_search {
   struct admit admit;  /* what it admits */
   struct answer found; /* what it has found */
   uint64_t *words;     /* [bits_words(n_slots)] for admit; NULL after the first round: there is no other one */
-  bool has_words;      /* admit has them */
   struct hit *hits;    /* [k] so far, in order. Keys and values are the arena's */
   size_t n_hits;
   float missed_below; /* rounds have missed only items that score at most this; -inf: none */

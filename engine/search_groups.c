@@ -33,10 +33,12 @@ static bool admits_few(const struct search *s, const struct admit *admit)
   return admit->n_admitted <= n_candidates;
 }
 
-/* Does a query admit all items of the space but those that it excludes? */
-static bool admits_space(const struct search *s, const struct query *query)
+/* Does a query admit all items of the space but those that it excludes? Later rounds of one with a max_per do not. */
+static bool admits_space(const struct search *s, const struct query *query, const struct admit *admit)
 {
-  return !query->tree && arena_space_n_alive(s->in) == s->in->n_items;
+  bool is_narrowed = query->max_per.n > 0 && admit_leaves_out(admit, s->in->n_items);
+
+  return !query->tree && !is_narrowed && arena_space_n_alive(s->in) == s->in->n_items;
 }
 
 /* Choose how to search a query. The counts decide; the answer is the same. */
@@ -47,7 +49,7 @@ static enum group_kind choose_group(const struct search *s, const struct query *
   assert(query->filter.n == 0 || query->tree); /* engine_check_filter() has parsed it */
   if (backend->admits_few)
     return backend->admits_few(admit, s->in->n_items) ? GROUP_FEW : GROUP_ALL;
-  if (admits_space(s, query))
+  if (admits_space(s, query, admit))
     return GROUP_ALL;
   return admits_few(s, admit) ? GROUP_ADMITTED : GROUP_ALL;
 }

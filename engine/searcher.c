@@ -5,6 +5,7 @@
 #include "base/attributes.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/progress.h"
 #include "engine/explain.h"
 #include "engine/like.h"
 #include "engine/max_per.h"
@@ -186,6 +187,7 @@ static err_t search_rounds(struct search *s, struct asked *asked)
   TRY(take_round(s, asked));
   struct region_mark mark = region_mark(region);
   while (asked->round.n > 0) {
+    progress_note();
     TRY(search_groups_search_all(s, &asked->round));
     TRY(take_round(s, asked));
     region_rewind(region, mark);

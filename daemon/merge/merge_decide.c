@@ -105,11 +105,15 @@ static err_t fail_missing(const struct layout *layout, struct region *r, struct 
                     is_one ? "shard" : "shards", missing, is_one ? "has" : "have", n_shards - 1);
 }
 
-static err_t fail_models(const struct layout *layout, const struct merge_part *other, struct region *r,
+static err_t fail_others(const struct layout *layout, const struct merge_part *other, struct region *r,
                          struct answer *out)
 {
   const struct merge_part *first = &layout->parts[0];
 
+  if (first->head.max_per != other->head.max_per)
+    return make_error(layout, ANSWER_PARTIAL, r, out,
+                      "shard %" PRIu32 " and shard %" PRIu32 " are of different versions: one does not know max_per",
+                      first->head.shard, other->head.shard);
   return make_error(layout, ANSWER_PARTIAL, r, out,
                     "the shards have different models, so their scores cannot be compared: shard %" PRIu32
                     " has generation %" PRIu32 ", %.*s; shard %" PRIu32 " has generation %" PRIu32 ", %.*s",
@@ -127,26 +131,28 @@ static err_t pass_error(const struct layout *layout, const struct merge_part *pa
 
 /* ---- Answers ---- */
 
-/* Can the scores of two parts be compared? Generations may have the same file: that of `dot` has no weights. */
-static bool is_same_model(const struct merge_part *a, const struct merge_part *b)
+/* Can the hits of two parts be joined? Generations may have the same file: that of `dot` has no weights. A daemon of an
+ * older version does not know max_per. */
+static bool can_join(const struct merge_part *a, const struct merge_part *b)
 {
-  return a->answer.generation == b->answer.generation && span_equal(a->head.model, b->head.model);
+  return a->answer.generation == b->answer.generation && span_equal(a->head.model, b->head.model) &&
+         a->head.max_per == b->head.max_per;
 }
 
-/* List the parts with hits that have the model of one, and return their number. */
+/* List the parts with hits that can be joined with one, and return their number. */
 static size_t list_model(const struct layout *layout, const struct merge_part *one, const struct merge_part **out)
 {
   size_t n = 0;
 
   for (size_t i = 0; i < layout->n; i++) {
-    if (!layout->parts[i].answer.error && is_same_model(&layout->parts[i], one))
+    if (!layout->parts[i].answer.error && can_join(&layout->parts[i], one))
       out[n++] = &layout->parts[i];
   }
   return n;
 }
 
-/* List the parts with the model that most parts have; of equally many, that of the first shard. Return their number; 0:
- * all have errors. */
+/* List the parts that can be joined, as many as possible; of equally many, those with the first shard. Return their
+ * number; 0: all have errors. */
 static size_t list_most(const struct layout *layout, const struct merge_part **out)
 {
   const struct merge_part *best = &layout->parts[0];
@@ -162,10 +168,10 @@ static size_t list_most(const struct layout *layout, const struct merge_part **o
   return list_model(layout, best, out);
 }
 
-static const struct merge_part *find_other_model(const struct layout *layout)
+static const struct merge_part *find_other(const struct layout *layout)
 {
   for (size_t i = 1; i < layout->n; i++) {
-    if (!is_same_model(&layout->parts[i], &layout->parts[0]))
+    if (!can_join(&layout->parts[i], &layout->parts[0]))
       return &layout->parts[i];
   }
   return NULL;
@@ -174,7 +180,7 @@ static const struct merge_part *find_other_model(const struct layout *layout)
 err_t merge_decide(struct merge_part *parts, size_t n, struct region *r, struct answer *out)
 {
   struct layout layout = choose_layout(parts, n);
-  const struct merge_part *error = find_error(&layout), *other = find_other_model(&layout);
+  const struct merge_part *error = find_error(&layout), *other = find_other(&layout);
   bool is_strict = !layout.parts[0].head.allow_partial;
   const struct merge_part **joined;
 
@@ -183,7 +189,7 @@ err_t merge_decide(struct merge_part *parts, size_t n, struct region *r, struct 
   if (is_strict && layout.n < layout.parts[0].head.n_shards)
     return fail_missing(&layout, r, out);
   if (is_strict && other)
-    return fail_models(&layout, other, r, out);
+    return fail_others(&layout, other, r, out);
   TRY(region_array(r, layout.n, sizeof *joined, &joined));
   size_t n_joined = list_most(&layout, joined);
   return n_joined ? merge_join(joined, n_joined, r, out) : pass_error(&layout, error, r, out);

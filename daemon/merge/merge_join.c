@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The K-way merge of hits, and what it means for receipts, explanations and counts. */
+/* The merge of hits, and what it means for receipts, explanations and counts. */
 #include "daemon/merge/merge_join.h"
 
 #include <math.h>
@@ -40,52 +40,55 @@ static size_t count_hits(const struct merge_part *const *parts, size_t n)
   return n_hits;
 }
 
-/* List the best hits of all parts.
- *
- * n_wanted  at most the number of all hits
- */
-static err_t list_best(const struct merge_part *const *parts, size_t n, size_t n_wanted, struct region *r,
-                       struct hit **out)
+/* Take the k best of all hits. */
+static err_t join_best(const struct merge_part *const *parts, size_t n, struct region *r, struct answer *out)
 {
+  size_t n_all = count_hits(parts, n), k = parts[0]->head.k;
   struct lane *lanes;
 
   TRY(region_array(r, n, sizeof *lanes, &lanes));
   for (size_t i = 0; i < n; i++)
     lanes[i] = (struct lane){ parts[i]->answer.hits, parts[i]->answer.hits + parts[i]->answer.n_hits };
-  TRY(region_array(r, n_wanted, sizeof **out, out));
-  for (size_t i = 0; i < n_wanted; i++)
-    (*out)[i] = *find_best(lanes, n)->next++;
+  out->n_hits = n_all < k ? n_all : k;
+  TRY(region_array(r, out->n_hits, sizeof *out->hits, &out->hits));
+  for (size_t i = 0; i < out->n_hits; i++)
+    out->hits[i] = *find_best(lanes, n)->next++;
   return ERR_OK;
 }
 
-/* Leave out hits that are crowded out by those of other shards. Each part has the best that are possible in its shard.
- * What another shard crowds out makes room for something as good or better. So nothing is missing among k hits.
- *
- * n_all  of out->hits, in order
- */
-static err_t leave_out_crowded(const struct partial *head, size_t n_all, struct region *r, struct answer *out)
+static int compare_hits(const void *a, const void *b)
 {
-  struct crowding crowding;
+  return is_before(a, b) ? -1 : is_before(b, a);
+}
 
-  TRY(crowding_find(out->hits, n_all, head->max_per, r, &crowding));
+/* Take the k best that are not crowded out by hits of other shards. Each part has the best that are possible in its
+ * shard. What another shard crowds out makes room for something as good or better. So nothing is missing among k hits.
+ */
+static err_t join_uncrowded(const struct merge_part *const *parts, size_t n, struct region *r, struct answer *out)
+{
+  const struct partial *head = &parts[0]->head;
+  size_t n_all = count_hits(parts, n), at = 0;
+  struct crowding crowding;
+  struct hit *all;
+
+  TRY(region_array(r, n_all, sizeof *all, &all));
+  for (size_t i = 0; i < n; i++)
+    for (size_t j = 0; j < parts[i]->answer.n_hits; j++)
+      all[at++] = parts[i]->answer.hits[j];
+  if (n_all > 0)
+    qsort(all, n_all, sizeof *all, compare_hits);
+  TRY(crowding_find(all, n_all, head->max_per, r, &crowding));
+  out->hits = all;
   for (size_t i = 0; i < n_all && out->n_hits < head->k; i++) {
     if (!crowding.is_out[i])
-      out->hits[out->n_hits++] = out->hits[i];
+      out->hits[out->n_hits++] = all[i];
   }
   return ERR_OK;
 }
 
 static err_t join_hits(const struct merge_part *const *parts, size_t n, struct region *r, struct answer *out)
 {
-  const struct partial *head = &parts[0]->head;
-  size_t n_all = count_hits(parts, n);
-
-  if (head->max_per) {
-    TRY(list_best(parts, n, n_all, r, &out->hits));
-    return leave_out_crowded(head, n_all, r, out);
-  }
-  out->n_hits = n_all < head->k ? n_all : head->k;
-  return list_best(parts, n, out->n_hits, r, &out->hits);
+  return (parts[0]->head.max_per ? join_uncrowded : join_best)(parts, n, r, out);
 }
 
 /* Return the score that an item needs to be among the hits; -inf: any is enough. */

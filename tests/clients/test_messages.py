@@ -85,6 +85,8 @@ class Queries(unittest.TestCase):
         made = Query("films", 2, [1, 0], max_per=("year", 3)).message("id", 1700)
         self.assertEqual((made.max_per.attribute, made.max_per.n), ("year", 3))
         self.assertFalse(Query("films", 2, [1, 0]).message("id", 1700).HasField("max_per"))
+        with self.assertRaisesRegex(ValueError, "at least 1"):
+            Query("films", 2, [1, 0], max_per=("year", 0)).message("id", 1700)
 
     def test_no_field_of_the_schema_is_forgotten(self):
         fields = {field.name for field in pb.Query.DESCRIPTOR.fields}

@@ -21,11 +21,11 @@ enum { ITEMS = 900, DIM = 8, SPLITS = 4, SUBITEMS = 16, BATCH = 4, ROUNDS = 80, 
 static const struct subject {
   const char *space;
   const char *exact[4];
-  const char *approximate[3]; /* none if there is none */
+  const char *approximate[4];
 } subjects[] = {
   { "dot", { "exact", "brute_force" }, { 0 } },
   { "pq", { "exact", "pqtopk", "default", "prune(8)" }, { "prune_limited(8,1)" } },
-  { "mol", { "exact", "brute_force", "two_pass" }, { "average(60)", "per_embedding(8)", "combined(5,30)" } },
+  { "mol", { "exact", "brute_force", "two_pass" }, { "average(1)", "average(60)", "per_embedding(8)", "combined(5,30)" } },
 };
 enum { SUBJECTS = sizeof subjects / sizeof subjects[0] };
 
@@ -381,7 +381,7 @@ static size_t search_on(enum engine_backend backend, int rounds)
     for (size_t s = 0; s < SUBJECTS; s++) {
       for (size_t m = 0; m < 4 && subjects[s].exact[m]; m++)
         search_batch(w, subjects[s].space, subjects[s].exact[m], true, &n_crowded);
-      for (size_t m = 0; m < 3 && subjects[s].approximate[m]; m++)
+      for (size_t m = 0; m < 4 && subjects[s].approximate[m]; m++)
         search_batch(w, subjects[s].space, subjects[s].approximate[m], false, &n_crowded);
     }
   }
@@ -448,6 +448,30 @@ static void a_value_with_all_of_the_best_items_leaves_room_for_others(void **sta
   free(w);
 }
 
+static void a_method_that_finds_few_hits_is_not_asked_for_ever(void **state)
+{
+  struct world *w = calloc(1, sizeof *w);
+  const float one[DIM] = { 1 };
+  struct query query = { .space = span_of_str("mol"),
+                         .method = span_of_str("average(1)"),
+                         .k = 100,
+                         .vector = { one, DIM },
+                         .max_per = { span_of_str("country"), 99 } };
+  struct answer answer = { 0 };
+
+  (void)state;
+  open_world(w, ENGINE_CPU);
+  put_items(w);
+  fixture_search(w->engine, w->searcher, &query, 1, &answer);
+  assert_in_range(answer.n_hits, 2, 8);
+  assert_true(!answer.receipt.is_exact && answer.receipt.has_bound);
+  query.max_per.n = 100; /* nothing can be crowded out */
+  fixture_search(w->engine, w->searcher, &query, 1, &answer);
+  assert_int_equal(answer.n_hits, 1);
+  close_world(w);
+  free(w);
+}
+
 /* ---- What is refused ---- */
 
 static void assert_refused(const struct world *w, struct max_per max_per, const char *reason)
@@ -483,6 +507,7 @@ int main(void)
     cmocka_unit_test(the_same_on_a_gpu),
 #endif
     cmocka_unit_test(a_value_with_all_of_the_best_items_leaves_room_for_others),
+    cmocka_unit_test(a_method_that_finds_few_hits_is_not_asked_for_ever),
     cmocka_unit_test(attributes_of_other_types_are_refused),
   };
 

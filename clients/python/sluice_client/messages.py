@@ -61,6 +61,8 @@ class Query:
             out.like = key_bytes(self.like)
         if self.max_per is not None:
             out.max_per.attribute, out.max_per.n = self.max_per
+            if out.max_per.n < 1:
+                raise ValueError(f"max_per is an attribute and a number of at least 1, not {self.max_per}")
         return out
 
 

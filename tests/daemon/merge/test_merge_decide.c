@@ -160,6 +160,15 @@ static void generations_with_the_same_file_are_not_joined(void **state)
                                "generation 1, m; shard 1 has generation 2, m");
 }
 
+static void a_daemon_that_does_not_know_max_per_is_told_apart(void **state)
+{
+  (void)state;
+  add(0, 2, "m", false)->head.max_per = 2;
+  add(1, 2, "m", false);
+  decide();
+  assert_error(ANSWER_PARTIAL, "shard 0 and shard 1 are of different versions: one does not know max_per");
+}
+
 static void of_different_generations_the_most_frequent_is_used(void **state)
 {
   (void)state;
@@ -250,6 +259,7 @@ int main(void)
     cmocka_unit_test_setup(an_error_of_all_shards_is_one_even_if_some_may_be_missing, begin),
     cmocka_unit_test_setup(different_models_are_not_joined, begin),
     cmocka_unit_test_setup(generations_with_the_same_file_are_not_joined, begin),
+    cmocka_unit_test_setup(a_daemon_that_does_not_know_max_per_is_told_apart, begin),
     cmocka_unit_test_setup(of_different_generations_the_most_frequent_is_used, begin),
     cmocka_unit_test_setup(of_different_models_the_most_frequent_is_used, begin),
     cmocka_unit_test_setup(of_equally_frequent_models_that_of_the_first_shard_is_used, begin),
