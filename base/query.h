@@ -80,8 +80,7 @@ err_t query_verify_parameters(const struct value *parameters, size_t n);
 struct hit {
   struct span key;
   float score;
-  struct value
-      value; /* the item's value of the attribute of max_per; VALUE_NULL: it has none, or there is no max_per */
+  struct value value; /* of the attribute of max_per; VALUE_NULL: the item has none, or the query has no max_per */
 };
 
 /* The guarantees of an answer. */
