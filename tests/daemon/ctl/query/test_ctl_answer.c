@@ -47,6 +47,22 @@ static void an_answer_is_a_table_with_its_receipt(void **state)
   free(text);
 }
 
+static void the_values_of_hits_are_a_column(void **state)
+{
+  char *text = printed("{\"id\":\"q\",\"space\":\"s\",\"hits\":[{\"key\":\"a\",\"score\":2,\"value\":\"Bj\\u00f6rk\\u001b\"},"
+                       "{\"key\":\"b\",\"score\":1.5,\"value\":-7},{\"key\":\"c\",\"score\":1,\"value\":false},"
+                       "{\"key\":\"d\",\"score\":0}]}");
+
+  (void)state;
+  assert_non_null(strstr(text, "q: 4 hits in s\n"
+                               "  rank  key         score  value\n"
+                               "     1  a               2  Bj\xc3\xb6rk\\x1b\n"
+                               "     2  b             1.5  -7\n"
+                               "     3  c               1  false\n"
+                               "     4  d               0\n"));
+  free(text);
+}
+
 static void a_partial_answer_says_so_in_its_table(void **state)
 {
   char *text = printed("{\"id\":\"q\",\"space\":\"s\",\"method\":\"exact\",\"receipt\":{\"exact\":false,"
@@ -93,6 +109,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_answer_is_a_table_with_its_receipt),
+    cmocka_unit_test(the_values_of_hits_are_a_column),
     cmocka_unit_test(a_partial_answer_says_so_in_its_table),
     cmocka_unit_test(keys_cannot_control_the_terminal),
     cmocka_unit_test(an_error_is_printed_with_its_code),

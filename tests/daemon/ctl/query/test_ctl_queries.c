@@ -82,6 +82,22 @@ static void a_filter_goes_to_all_queries_that_have_none(void **state)
   ctl_queries_fini(&q);
 }
 
+static void a_limit_on_the_hits_of_a_value_goes_to_all_queries_that_have_none(void **state)
+{
+  static const char *const wrong[] = { "", "artist", ":2", "artist:", "artist:0", "artist:-1", "artist:4294967296" };
+  struct ctl_queries q;
+
+  (void)state;
+  ctl_queries_init(&q);
+  assert_int_equal(add(&q, "{\"id\":\"a\"}"), ERR_OK);
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+    assert_int_equal(ctl_queries_max_per(&q, wrong[i]), ERR_USAGE);
+  assert_int_equal(ctl_queries_max_per(&q, "artist:2"), ERR_OK);
+  assert_string_equal(q.items[0].text, "{\"id\":\"a\",\"max_per\":{\"attribute\":\"artist\",\"n\":2}}");
+  assert_int_equal(ctl_queries_max_per(&q, "artist:2"), ERR_USAGE);
+  ctl_queries_fini(&q);
+}
+
 static void only_the_first_answer_to_an_open_query_is_taken(void **state)
 {
   struct ctl_queries q;
@@ -118,6 +134,7 @@ int main(void)
     cmocka_unit_test(a_query_without_an_id_gets_one_of_its_own),
     cmocka_unit_test(unusable_queries_are_refused),
     cmocka_unit_test(a_filter_goes_to_all_queries_that_have_none),
+    cmocka_unit_test(a_limit_on_the_hits_of_a_value_goes_to_all_queries_that_have_none),
     cmocka_unit_test(only_the_first_answer_to_an_open_query_is_taken),
   };
 
