@@ -37,12 +37,14 @@ void class_queues_fini(struct class_queues *q)
 
 static size_t hash_of(const struct query_class *of)
 {
-  return XXH3_64bits_withSeed(&of->method, sizeof of->method, of->space ^ of->number << 16);
+  return XXH3_64bits_withSeed(&of->method, sizeof of->method,
+                              of->space ^ of->number << 16 ^ (size_t)of->has_max_per << 63);
 }
 
 static bool is_same(const struct query_class *a, const struct query_class *b)
 {
-  return a->space == b->space && a->number == b->number && memcmp(&a->method, &b->method, sizeof a->method) == 0;
+  return a->space == b->space && a->number == b->number && a->has_max_per == b->has_max_per &&
+         memcmp(&a->method, &b->method, sizeof a->method) == 0;
 }
 
 uint32_t class_queues_find(const struct class_queues *q, const struct query_class *of)

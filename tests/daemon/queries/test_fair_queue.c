@@ -66,7 +66,7 @@ static struct method method_of(const char *name, uint32_t argument)
 
 static int64_t estimate(const struct server *s, size_t space, const struct method *method, int64_t now_ns)
 {
-  const struct query_class of = { space, 0, *method };
+  const struct query_class of = { .space = space, .method = *method };
 
   return fair_queue_estimate_ns(s->f, &of, now_ns);
 }
@@ -90,6 +90,15 @@ static struct pending_query *push(struct server *s, size_t space, const char *na
   return push_to(s, space, 0, name, argument);
 }
 
+/* At random, the query has a limit on the hits of a value. */
+static void push_any(struct server *s, struct dice *dice)
+{
+  struct pending_query *query = &s->queries[s->n_queries];
+
+  query->query.max_per.n = (uint32_t)dice_below(dice, 2);
+  push(s, dice_below(dice, 2), "m", (uint32_t)dice_below(dice, 3));
+}
+
 /* Search the next batch at cost_ns a query. Returns how many queries it had. */
 static size_t serve(struct server *s, const int64_t *cost_ns)
 {
@@ -100,6 +109,7 @@ static size_t serve(struct server *s, const int64_t *cost_ns)
     assert_int_equal(s->batch.queries[i]->space, first->space);
     assert_int_equal(s->batch.queries[i]->number, first->number);
     assert_memory_equal(&s->batch.queries[i]->method, &first->method, sizeof first->method);
+    assert_int_equal(s->batch.queries[i]->query.max_per.n, first->query.max_per.n);
     assert_true(i == 0 || s->batch.queries[i]->ticket > s->batch.queries[i - 1]->ticket);
   }
   int64_t all_ns = cost_ns[first->space] * (int64_t)s->batch.n;
@@ -115,16 +125,16 @@ static void a_class_is_searched_in_its_order_and_a_batch_holds_one_class(void **
   static const int64_t cost_ns[] = { MS, MS };
   struct server *s = open_server(equal, 2, 1);
   struct dice dice = { seed };
-  uint32_t newest[2][3] = { 0 };
+  uint32_t newest[2][3][2] = { 0 };
   size_t n = 0;
 
   (void)state;
   for (int i = 0; i < 500; i++)
-    push(s, dice_below(&dice, 2), "m", (uint32_t)dice_below(&dice, 3));
+    push_any(s, &dice);
   while (serve(s, cost_ns)) {
     for (size_t i = 0; i < s->batch.n; i++, n++) {
       const struct pending_query *query = s->batch.queries[i];
-      uint32_t *last = &newest[query->space][query->method.args[0]];
+      uint32_t *last = &newest[query->space][query->method.args[0]][query->query.max_per.n];
       assert_true(query->ticket > *last);
       *last = query->ticket;
     }
