@@ -6,6 +6,7 @@ Answers are compared with the reference implementation and with double precision
 Files that cannot be used must give an error that says why.
 """
 
+import collections
 import json
 import os
 import re
@@ -482,6 +483,32 @@ class Filters(Case):
         rows = np.array([model.row_of(part) for part in parts])
         return np.array([model.scores(pb.Query(vector=wire.vector(query)), rows) for query in queries])
 
+    def at_most(self, n, attribute, scores, k):
+        """Return the scores of the k best items of which at most n have the same value, best first."""
+        counts, found = collections.Counter(), []
+        for i in np.argsort(-scores):
+            value = self.attributes.get(int(self.ids[i]), {}).get(attribute)
+            counts[value] += value is not None
+            if counts[value] <= n:
+                found.append(scores[i])
+        return found[:k]
+
+    def test_at_most_n_hits_of_a_value(self):
+        path = self.write_attributes()
+        for similarity in ("dot", "recjpq"):
+            *files, scores = self.files(similarity)
+            for attribute, n in (("seller", 1), ("country", 3), ("available", 2)):
+                more = ["--max-per", f"{attribute}:{n}", "--attributes", path, *self.types]
+                with self.subTest(similarity=similarity, attribute=attribute):
+                    found = self.answers(*files, "exact", 50, *more)
+                    self.assertTrue(np.all(found["exact"] == 1))
+                    for got, row in zip(found["top_scores"], scores):
+                        due = self.at_most(n, attribute, row, 50)
+                        np.testing.assert_allclose(got[:len(due)], due, rtol=0, atol=2e-6 * np.abs(scores).max())
+                        self.assertTrue(np.all(np.isneginf(got[len(due):])))
+        out = self.evaluate(*files, *more).stdout
+        self.assertIn("limit    at most 2 hits with the same available\n", out)
+
     def test_random_filters(self):
         path = self.write_attributes()
         for similarity in ("dot", "bilinear", "recjpq"):
@@ -578,6 +605,8 @@ class Filters(Case):
                 (["--filter", "price < 3"], 2, "--filter needs --attributes"),
                 (["--filter", "", *with_types], 2, "--filter expects a condition"),
                 (["--parameters", "[]", *with_types], 2, "--parameters needs --filter"),
+                (["--max-per", "year:1"], 2, "--max-per needs --attributes"),
+                (["--max-per", "tags:1", *with_types], 1, "'tags' is of type keywords"),
                 (self.types, 2, "--attribute needs --attributes"),
                 (["--expires", "expires", *self.types], 2, "--expires needs --attributes"),
                 (["--at", "1h", *with_types], 2, "--at is for --expires"),

@@ -189,6 +189,7 @@ static err_t open_all(struct eval *e)
             e->options.queries_path);
   TRY(open_engine(e, &needs));
   const struct ctl_eval_options *o = &e->options;
+  e->queries.common.max_per = o->max_per;
   return o->filter ? ctl_eval_queries_set_filter(&e->queries, e->engine, o->filter, o->parameters, &e->region) : ERR_OK;
 }
 
@@ -311,6 +312,9 @@ static void print_summary(const struct eval *e, int64_t loaded_ns)
          ctl_format_plural(o->n_threads, "thread", "threads"));
   if (o->filter)
     print_filter(e);
+  if (o->max_per.n)
+    printf("limit    at most %s %s with the same %.*s\n", ctl_format_count(o->max_per.n).s,
+           ctl_format_plural(o->max_per.n, "hit", "hits"), (int)o->max_per.attribute.n, o->max_per.attribute.p);
   if (o->not_before || o->expires)
     printf("alive    %s of %s items at %s; the others are never hits\n", ctl_format_count(e->space.n_alive).s,
            ctl_format_count(e->items.n).s, ctl_format_time(o->at_unix_ms).s);
@@ -404,7 +408,7 @@ static void print_methods(FILE *out)
 const struct ctl_command ctl_eval_command = {
   .name = "eval",
   .arguments = "--model FILE --items FILE --queries FILE [--method METHOD]... [-k N] [--targets] [--output FILE] "
-               "[--filter TEXT] [--expires NAME] [--attributes FILE]",
+               "[--filter TEXT] [--max-per ATTRIBUTE:N] [--expires NAME] [--attributes FILE]",
   .summary = "search files without daemon or Kafka, and compare the speed and recall of methods with exact",
   .help = "  --model FILE      the model\n"
           "  --items FILE      item_ids (I64 [items]) and item_embeddings (F32, F16, BF16 or F64\n"
@@ -428,6 +432,8 @@ const struct ctl_command ctl_eval_command = {
           "  --filter TEXT     return only items that the filter admits, such as 'price < 20 and country in $1'. All\n"
           "                    methods, exact included, have the same filter\n"
           "  --parameters JSON the values of $1, $2, ... in the filter, such as '[[\"de\", \"at\"]]'\n"
+          "  --max-per ATTRIBUTE:N\n"
+          "                    at most N hits of a query with the same value of this attribute\n"
           "  --attributes FILE the attributes of the items, one JSON object per line, in any order:\n"
           "                    {\"id\": 17, \"attributes\": {\"country\": \"de\", \"price\": 9.5, \"tags\": [\"a\"]}}\n"
           "                    An item without a line has no attributes\n"

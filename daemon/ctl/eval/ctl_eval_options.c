@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "daemon/ctl/eval/ctl_eval_attributes.h"
+#include "daemon/ctl/text/ctl_max_per.h"
 #include "daemon/ctl/text/ctl_option.h"
 
 enum { K_DEFAULT = 100, K_MAX = 10000000, BATCH_DEFAULT = 32, BATCH_MAX = 65536, THREADS_MAX = 1024, TEAM_MAX = 64 };
@@ -52,6 +53,8 @@ static err_t verify_filter(const struct ctl_eval_options *o)
     FAIL(ERR_USAGE, "--filter needs --attributes FILE: the attributes of the items that it compares");
   if (o->parameters && !o->filter)
     FAIL(ERR_USAGE, "--parameters needs --filter: they are the values of $1, $2, ... in it");
+  if (o->max_per.n && !o->attributes_path)
+    FAIL(ERR_USAGE, "--max-per needs --attributes FILE: the attributes of the items that it compares");
   if (o->n_attributes && !o->attributes_path)
     FAIL(ERR_USAGE, "--attribute needs --attributes FILE, which has the values");
   return ERR_OK;
@@ -104,6 +107,7 @@ static err_t take_options(int argc, char **argv, struct ctl_eval_options *o)
     { "output", .text = &o->output_path },
     { "filter", .text = &o->filter },
     { "parameters", .text = &o->parameters },
+    { "max-per", .take = ctl_max_per_take, .context = &o->max_per },
     { "attributes", .text = &o->attributes_path },
     { "attribute", .take = add_attribute, .context = o },
     { "not-before", .text = &o->not_before },

@@ -16,6 +16,7 @@ struct ctl_eval_options {
   size_t n_attributes;
   const char *filter;     /* NULL: none */
   const char *parameters; /* JSON; NULL: none */
+  struct max_per max_per; /* n 0: none */
   const char *not_before; /* the attribute before whose time an item is embargoed; NULL: none */
   const char *expires;    /* the attribute from whose time on an item is expired; NULL: none */
   int64_t at_unix_ms;     /* the time of all searches, for the two */

@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/ctl/text/ctl_json.h"
-#include "daemon/ctl/text/ctl_option.h"
 #include "ingest/json/json_bytes.h"
 
 enum { ID_BYTES = 64 };
@@ -158,17 +157,12 @@ err_t ctl_queries_like(struct ctl_queries *q, const char *key)
   return ERR_OK;
 }
 
-err_t ctl_queries_max_per(struct ctl_queries *q, const char *text)
+err_t ctl_queries_max_per(struct ctl_queries *q, const struct max_per *max_per)
 {
-  const char *colon = strrchr(text, ':');
-  uint64_t n;
+  const struct span name = max_per->attribute;
 
-  if (!colon || colon == text)
-    FAIL(ERR_USAGE, "--max-per expects an attribute and a number, such as artist:2, not %s",
-         log_quote(span_of_str(text)));
-  TRY(ctl_option_number("max-per", colon + 1, 1, UINT32_MAX, &n));
   for (size_t i = 0; i < q->n; i++) {
-    json_t *limit = json_pack("{s:s%, s:I}", "attribute", text, (size_t)(colon - text), "n", (json_int_t)n);
+    json_t *limit = json_pack("{s:s%, s:I}", "attribute", name.p, name.n, "n", (json_int_t)max_per->n);
     TRY(set_field(&q->items[i], "max_per", "maxPer", "--max-per", limit));
   }
   return ERR_OK;

@@ -5,8 +5,7 @@
 
 #include <stdio.h>
 
-#include "base/err.h"
-#include "base/span.h"
+#include "base/query.h"
 
 struct ctl_query {
   char *id;
@@ -53,12 +52,8 @@ err_t ctl_queries_exclude_seen_by(struct ctl_queries *q, const char *user);
 /* Let all queries ask for items like one. Errors as above. */
 err_t ctl_queries_like(struct ctl_queries *q, const char *key);
 
-/* Limit the hits of all queries that have the same value of an attribute. Errors as above, and ERR_USAGE for another
- * text.
- *
- * text  "ATTRIBUTE:N"
- */
-err_t ctl_queries_max_per(struct ctl_queries *q, const char *text);
+/* Limit the hits of all queries that have the same value of an attribute. Errors as above. */
+err_t ctl_queries_max_per(struct ctl_queries *q, const struct max_per *max_per);
 
 /* Let all queries explain items. Returns ERR_USAGE if a query has a list of its own; ERR_MEMORY.
  *

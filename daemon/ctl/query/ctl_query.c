@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "daemon/ctl/query/ctl_ask.h"
 #include "daemon/ctl/text/ctl_json.h"
+#include "daemon/ctl/text/ctl_max_per.h"
 #include "daemon/ctl/text/ctl_option.h"
 
 static void close_file(FILE **file)
@@ -43,7 +44,7 @@ struct request {
   const char *parameters;
   const char *user; /* of --exclude-seen-by */
   const char *like;
-  const char *max_per;
+  struct max_per max_per; /* n 0: not given */
 };
 
 static void request_fini(struct request *r)
@@ -83,7 +84,7 @@ static err_t take_options(struct request *r, int argc, char **argv)
     { "parameters", .text = &r->parameters },
     { "like", .text = &r->like },
     { "exclude-seen-by", .text = &r->user },
-    { "max-per", .text = &r->max_per },
+    { "max-per", .take = ctl_max_per_take, .context = &r->max_per },
     { "format", .take = ctl_ask_format, .context = &r->ask },
     { "timeout-ms", .number = &r->ask.timeout_ms, .min = 1, .max = CTL_ASK_TIMEOUT_MS_MAX },
     { 0 },
@@ -113,8 +114,8 @@ static err_t run_query(const struct ctl_options *options, int argc, char **argv)
     TRY(ctl_queries_exclude_seen_by(&r.ask.queries, r.user));
   if (r.like)
     TRY(ctl_queries_like(&r.ask.queries, r.like));
-  if (r.max_per)
-    TRY(ctl_queries_max_per(&r.ask.queries, r.max_per));
+  if (r.max_per.n)
+    TRY(ctl_queries_max_per(&r.ask.queries, &r.max_per));
   return ctl_ask_run(&r.ask);
 }
 

@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "daemon/ctl/query/ctl_queries.h"
+#include "daemon/ctl/text/ctl_max_per.h"
 
 static err_code_t add(struct ctl_queries *q, const char *text)
 {
@@ -85,16 +86,18 @@ static void a_filter_goes_to_all_queries_that_have_none(void **state)
 static void a_limit_on_the_hits_of_a_value_goes_to_all_queries_that_have_none(void **state)
 {
   static const char *const wrong[] = { "", "artist", ":2", "artist:", "artist:0", "artist:-1", "artist:4294967296" };
+  struct max_per limit;
   struct ctl_queries q;
 
   (void)state;
   ctl_queries_init(&q);
   assert_int_equal(add(&q, "{\"id\":\"a\"}"), ERR_OK);
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-    assert_int_equal(ctl_queries_max_per(&q, wrong[i]), ERR_USAGE);
-  assert_int_equal(ctl_queries_max_per(&q, "artist:2"), ERR_OK);
+    assert_int_equal(ctl_max_per_take(&limit, wrong[i]), ERR_USAGE);
+  assert_int_equal(ctl_max_per_take(&limit, "artist:2"), ERR_OK);
+  assert_int_equal(ctl_queries_max_per(&q, &limit), ERR_OK);
   assert_string_equal(q.items[0].text, "{\"id\":\"a\",\"max_per\":{\"attribute\":\"artist\",\"n\":2}}");
-  assert_int_equal(ctl_queries_max_per(&q, "artist:2"), ERR_USAGE);
+  assert_int_equal(ctl_queries_max_per(&q, &limit), ERR_USAGE);
   ctl_queries_fini(&q);
 }
 
