@@ -4,8 +4,8 @@
  * A search finds more than k hits, and crowded ones are left out of them (base/crowding.h). That is exact: what the
  * search has not found comes after all that it has. If fewer than k are left, a second round finds more hits. Further
  * ones search among the items that are neither hits nor have a value that has its n hits. Rounds find more and more
- * hits, and mostly there is one. After 64 of them, and after 8 if a method gives less than it is asked for, the answer
- * has fewer hits than it could have, and its receipt says so.
+ * hits, and mostly there is one. There are 64 at most, and 8 if a method gives less than it is asked for. An answer
+ * that ends there has fewer hits than it could have, and its receipt says so.
  *
  * The rounds of a batch are searched together, with those of its other queries (searcher.c).
  *

@@ -137,6 +137,15 @@ static void add_to_round(struct group *round, const struct query *query, const s
   round->answers[round->n++] = answer;
 }
 
+static size_t count_limited(const struct query *const *queries, size_t n)
+{
+  size_t n_limited = 0;
+
+  for (size_t i = 0; i < n; i++)
+    n_limited += queries[i]->max_per.n > 0;
+  return n_limited;
+}
+
 static err_t begin_rounds(struct search *s, const struct query *const *queries, size_t n, struct answer *answers,
                           struct asked *out)
 {
@@ -144,19 +153,18 @@ static err_t begin_rounds(struct search *s, const struct query *const *queries, 
 
   *out = (struct asked){ 0 };
   TRY(search_groups_init(region, n, &out->round));
-  TRY(region_array(region, n, sizeof *out->limited, &out->limited));
+  TRY(region_array(region, count_limited(queries, n), sizeof *out->limited, &out->limited));
   for (size_t i = 0; i < n; i++) {
     const struct admit *admit = &s->admission.admits[i];
-    struct max_per_search *limited = &out->limited[out->n_limited];
     if (answers[i].error)
       continue;
     if (!queries[i]->max_per.n) {
       add_to_round(&out->round, queries[i], admit, &answers[i]);
       continue;
     }
+    struct max_per_search *limited = &out->limited[out->n_limited++];
     max_per_begin(s->arena, &s->searcher->engine->attributes, queries[i], admit, &answers[i], limited);
     add_to_round(&out->round, &limited->wider, &limited->admit, &limited->found);
-    out->n_limited++;
   }
   return ERR_OK;
 }
