@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The struct behind `struct engine`. Private to engine*.c, searcher.c and search_groups.c. */
+/* The struct behind `struct engine`. Private to engine*.c, searcher.c and search_*.c. */
 #ifndef ENGINE_ENGINE_STATE_H
 #define ENGINE_ENGINE_STATE_H
 

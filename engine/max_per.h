@@ -7,7 +7,7 @@
  * hits, and mostly there is one. There are 64 at most, and 8 if a method gives less than it is asked for. An answer
  * that ends there has fewer hits than it could have, and its receipt says so.
  *
- * The rounds of a batch are searched together, with those of its other queries (searcher.c).
+ * The rounds of a batch are searched together, with those of its other queries (search_rounds.h).
  *
  * Thread: the one that searches. Allocates: in the searcher's region.
  */

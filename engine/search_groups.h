@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One search of a searcher: its queries are divided into groups, and each group is searched at once. Private to
- * searcher.c. */
+ * searcher.c and search_rounds.c. */
 #ifndef ENGINE_SEARCH_GROUPS_H
 #define ENGINE_SEARCH_GROUPS_H
 
