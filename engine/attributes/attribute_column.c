@@ -317,3 +317,36 @@ struct value attribute_column_value(const struct attribute_column *c, uint32_t s
     return (struct value){ .kind = VALUE_TEXT, .text = dictionary_text(&c->texts, c->codes[slot]) };
   return (struct value){ .kind = VALUE_INTEGER, .integer = c->numbers[slot] };
 }
+
+static double number_of(const struct attribute_column *c, int64_t number)
+{
+  return c->type == ATTRIBUTE_NUMBER ? attribute_column_double(number) : (double)number;
+}
+
+bool attribute_column_number(const struct attribute_column *c, uint32_t slot, double *out)
+{
+  if (!bits_get(c->present, slot))
+    return false;
+  *out = number_of(c, c->numbers[slot]);
+  return true;
+}
+
+bool attribute_column_range(const struct attribute_column *c, double *low, double *high)
+{
+  if (c->buckets.n == 0)
+    return false;
+  *low = number_of(c, c->buckets.low);
+  *high = number_of(c, c->buckets.high);
+  return true;
+}
+
+bool attribute_column_bucket_range(const struct attribute_column *c, unsigned bucket, double *low, double *high)
+{
+  int64_t first, last;
+
+  if (!value_buckets_bounds(&c->buckets, bucket, &first, &last))
+    return false;
+  *low = number_of(c, first);
+  *high = number_of(c, last);
+  return true;
+}

@@ -53,6 +53,9 @@ err_t attribute_column_copy(struct attribute_column *c, const struct attribute_c
 err_t attribute_column_finish(struct attribute_column *c, size_t n_slots);
 struct attribute_cell attribute_column_cell(const struct attribute_column *c, uint32_t slot);
 struct value attribute_column_value(const struct attribute_column *c, uint32_t slot);
+bool attribute_column_number(const struct attribute_column *c, uint32_t slot, double *out);
+bool attribute_column_range(const struct attribute_column *c, double *low, double *high);
+bool attribute_column_bucket_range(const struct attribute_column *c, unsigned bucket, double *low, double *high);
 
 /* Return what numbers[] keeps of a value. */
 int64_t attribute_column_key_of(const struct attribute_column *c, const struct value *value);
@@ -69,6 +72,16 @@ static inline int64_t attribute_column_key(double number)
   number += 0.0;
   memcpy(&bits, &number, sizeof bits);
   return bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1);
+}
+
+/* The number that the integer stands for. */
+static inline double attribute_column_double(int64_t key)
+{
+  int64_t bits = key ^ (int64_t)((uint64_t)(key >> 63) >> 1);
+  double number;
+
+  memcpy(&number, &bits, sizeof number);
+  return number;
 }
 
 /* The same for a bound, which may be infinite: then it bounds all integers. */

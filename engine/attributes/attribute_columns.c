@@ -89,6 +89,27 @@ struct value attribute_columns_value(const struct attribute_columns *c, size_t a
   return attribute_column_value(&c->v[attribute], slot);
 }
 
+bool attribute_columns_number(const struct attribute_columns *c, size_t attribute, uint32_t slot, double *out)
+{
+  return attribute_column_number(&c->v[attribute], slot, out);
+}
+
+const uint8_t *attribute_columns_buckets(const struct attribute_columns *c, size_t attribute)
+{
+  return c->v[attribute].buckets.of_slot;
+}
+
+bool attribute_columns_range(const struct attribute_columns *c, size_t attribute, double *low, double *high)
+{
+  return attribute_column_range(&c->v[attribute], low, high);
+}
+
+bool attribute_columns_bucket_range(const struct attribute_columns *c, size_t attribute, unsigned bucket, double *low,
+                                    double *high)
+{
+  return attribute_column_bucket_range(&c->v[attribute], bucket, low, high);
+}
+
 /* Writing -------------------- */
 
 err_t attribute_columns_put(struct attribute_columns *c, uint32_t slot, size_t attribute, const struct value *value)

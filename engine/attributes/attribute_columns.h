@@ -76,6 +76,19 @@ struct attribute_cell attribute_columns_cell(const struct attribute_columns *c, 
  * columns change. */
 struct value attribute_columns_value(const struct attribute_columns *c, size_t attribute, uint32_t slot);
 
+/* Read the number of a slot, rounded to a double; false: it has none. The attribute is an integer, a number or a time.
+ */
+bool attribute_columns_number(const struct attribute_columns *c, size_t attribute, uint32_t slot, double *out);
+
+/* The bucket of each slot's number (value_buckets.h); 0 if it has none. Valid until the columns change. */
+const uint8_t *attribute_columns_buckets(const struct attribute_columns *c, size_t attribute);
+
+/* Bound the numbers of all slots, or of those in a bucket, rounded to doubles. Returns false if there are none. The
+ * bounds need not be numbers of any slot. */
+bool attribute_columns_range(const struct attribute_columns *c, size_t attribute, double *low, double *high);
+bool attribute_columns_bucket_range(const struct attribute_columns *c, size_t attribute, unsigned bucket, double *low,
+                                    double *high);
+
 /* From now on, mark slots whose values are written, for the one who keeps copies. The columns are empty. Returns
  * ERR_MEMORY. */
 err_t attribute_columns_mark(struct attribute_columns *c);

@@ -20,10 +20,23 @@ static void reset_starts(struct value_buckets *b)
     b->starts[i] = INT64_MAX;
 }
 
+static void reset_range(struct value_buckets *b)
+{
+  b->low = INT64_MAX;
+  b->high = INT64_MIN;
+}
+
+static void widen_range(struct value_buckets *b, int64_t value)
+{
+  b->low = value < b->low ? value : b->low;
+  b->high = value > b->high ? value : b->high;
+}
+
 err_t value_buckets_init(size_t n_words, struct value_buckets *out)
 {
   *out = (struct value_buckets){ 0 };
   reset_starts(out);
+  reset_range(out);
   return mem_reserve(n_words * 64, sizeof *out->of_slot, &out->of_slot);
 }
 
@@ -62,6 +75,7 @@ bool value_buckets_put(struct value_buckets *b, uint32_t slot, bool had_value, i
     b->n++;
   b->counts[bucket]++;
   b->of_slot[slot] = bucket;
+  widen_range(b, value);
   b->n_writes++;
   return is_too_full(b, bucket);
 }
@@ -69,12 +83,14 @@ bool value_buckets_put(struct value_buckets *b, uint32_t slot, bool had_value, i
 void value_buckets_drop(struct value_buckets *b, uint32_t slot)
 {
   b->counts[b->of_slot[slot]]--;
+  b->of_slot[slot] = 0;
   b->n--;
 }
 
 void value_buckets_move(struct value_buckets *b, uint32_t from, uint32_t to)
 {
   b->of_slot[to] = b->of_slot[from];
+  b->of_slot[from] = 0;
 }
 
 /* Take every step-th value. Returns how many. */
@@ -131,6 +147,7 @@ void value_buckets_divide(struct value_buckets *b, const uint64_t *present, cons
 
   choose_starts(b, sample, draw_sample(present, values, n_words, n, sample));
   memset(b->counts, 0, sizeof b->counts);
+  reset_range(b);
   b->n = 0;
   for (size_t w = 0; w < n_words && b->n < n; w++) {
     b->n += (uint64_t)__builtin_popcountll(present[w]);
@@ -138,6 +155,7 @@ void value_buckets_divide(struct value_buckets *b, const uint64_t *present, cons
       size_t slot = w * 64 + (size_t)__builtin_ctzll(rest);
       b->of_slot[slot] = value_buckets_find(b, values[slot]);
       b->counts[b->of_slot[slot]]++;
+      widen_range(b, values[slot]);
     }
   }
   memcpy(b->divided, b->counts, sizeof b->divided);
@@ -177,6 +195,15 @@ void value_buckets_set(const struct value_buckets *b, const int64_t *values, siz
     if (n_found == width_of(b, bucket))
       out->inner[bucket / 8] |= (uint8_t)(1u << bucket % 8);
   }
+}
+
+bool value_buckets_bounds(const struct value_buckets *b, unsigned bucket, int64_t *low, int64_t *high)
+{
+  if (b->counts[bucket] == 0)
+    return false;
+  *low = bucket > 0 && b->starts[bucket - 1] > b->low ? b->starts[bucket - 1] : b->low;
+  *high = bucket < VALUE_BUCKETS - 1 && b->starts[bucket] <= b->high ? b->starts[bucket] - 1 : b->high;
+  return true;
 }
 
 uint64_t value_buckets_count(const struct value_buckets *b, int first, int last)

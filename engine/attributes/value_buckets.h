@@ -17,10 +17,11 @@
 enum { VALUE_BUCKETS = 256 };
 
 struct value_buckets {
-  uint8_t *of_slot;                  /* [n_words * 64]; of slots with a value */
+  uint8_t *of_slot;                  /* [n_words * 64]; 0 for slots without a value */
   int64_t starts[VALUE_BUCKETS - 1]; /* rising: a value is in the bucket whose number is the count of starts <= value */
   uint64_t counts[VALUE_BUCKETS];    /* slots in each bucket */
   uint64_t n;                        /* their sum */
+  int64_t low, high;                 /* all values lie between them, these included; if there are some */
   uint64_t n_writes;                 /* since the buckets were divided */
   uint64_t divided[VALUE_BUCKETS];   /* counts[] when they were divided */
   uint64_t n_divided;                /* their sum */
@@ -66,6 +67,9 @@ struct value_bucket_set {
 
 /* values [n], rising */
 void value_buckets_set(const struct value_buckets *b, const int64_t *values, size_t n, struct value_bucket_set *out);
+
+/* Bound the values in a bucket: low and high are included. Returns false if there are none. */
+bool value_buckets_bounds(const struct value_buckets *b, unsigned bucket, int64_t *low, int64_t *high);
 
 /* Return how many slots are in the buckets first..last. */
 uint64_t value_buckets_count(const struct value_buckets *b, int first, int last);
