@@ -26,6 +26,7 @@ struct partial {
   struct span reply_topic;
   uint32_t k;
   uint32_t max_per; /* max_per.n of the query */
+  uint32_t boosts;  /* how many the query has */
   bool has_deadline;
   uint64_t left_us; /* until the deadline, when the part was sent */
   bool allow_partial;

@@ -25,6 +25,7 @@ enum {
   QUERY_PARAMETERS_MAX = 64,          /* parameters of a filter */
   QUERY_PARAMETER_VALUES_MAX = 10000, /* values of all parameters together */
   QUERY_EXPLAIN_MAX = 16,             /* keys */
+  QUERY_BOOSTS_MAX = 8,               /* boosts */
 };
 
 /* Kafka's limit on the length of a topic name, in bytes. */
@@ -37,6 +38,19 @@ struct key_set;
 struct max_per {
   struct span attribute; /* its name */
   uint32_t n;            /* 0: there is no such limit */
+};
+
+/* What is added to the score of each item: a multiple of an attribute, or a constant for the items that a filter
+ * admits.
+ */
+struct boost {
+  double weight;         /* finite */
+  struct span attribute; /* its name; empty: there is a filter */
+  int64_t half_life_ms;  /* of an attribute of type time, at least 1; 0: the attribute is a number */
+  struct span filter;
+  const struct value *parameters; /* [n_parameters] of the filter */
+  size_t n_parameters;
+  const struct filter_node *tree; /* the filter, parsed by engine_check_filter() */
 };
 
 /* A query. It borrows its bytes from its message. */
@@ -62,6 +76,10 @@ struct query {
   const struct filter_node *tree; /* the filter, parsed by engine_check_filter(); NULL: there is none */
   struct span tree_key;           /* equal bytes for equal trees */
   struct max_per max_per;
+  struct boost *boosts;
+  size_t n_boosts;
+  bool has_now;        /* the next field is known */
+  int64_t now_unix_ms; /* ages in boosts are counted to it */
   struct position *at_least;
   size_t n_at_least;
   struct span exclude_seen_by; /* a user, at most SEEN_USER_MAX bytes; empty: nobody */
@@ -74,12 +92,19 @@ struct query {
   struct span reply_topic; /* at most TOPIC_NAME_MAX bytes; empty: the configured topic */
 };
 
+/* Does the search of a query take rounds (engine/search_rounds.h)? */
+static inline bool query_takes_rounds(const struct query *query)
+{
+  return query->max_per.n > 0 || query->n_boosts > 0;
+}
+
 /* Verify the number of values of all parameters [n] together. Returns ERR_QUERY with that number. Thread: any. */
 err_t query_verify_parameters(const struct value *parameters, size_t n);
 
 struct hit {
   struct span key;
   float score;
+  float similarity;   /* the score without boosts, if the query has some */
   struct value value; /* of the attribute of max_per; VALUE_NULL: the item has none, or the query has no max_per */
 };
 
@@ -157,6 +182,8 @@ struct answer {
   uint64_t epoch;
   bool has_time;        /* the next field is known */
   int64_t time_unix_ms; /* the epoch's time: no hit is expired or embargoed then */
+  bool is_boosted;      /* the query has boosts: the next field is known, and the hits' similarity */
+  int64_t now_unix_ms;  /* ages in boosts were counted to it */
   const struct position *watermark;
   size_t n_watermark;
   struct counts counts;

@@ -26,9 +26,9 @@ static_assert((int)VERDICT_CROWDED_OUT == (int)SLUICE__V1__EXPLANATION__VERDICT_
 static_assert((int)VERDICT_MISSED == (int)SLUICE__V1__EXPLANATION__VERDICT__MISSED, "the verdicts of the schema");
 
 /* Fields that JSON shows even if they are 0, because a reader expects them. */
-static const char *const always[] = { "hits",        "score",    "exact",   "epoch",      "partition",
-                                      "next",        "items",    "scored",  "candidates", "queued_us",
-                                      "searched_us", "answered", "verdict", NULL };
+static const char *const always[] = { "hits",      "score",       "similarity", "exact",   "epoch",
+                                      "partition", "next",        "items",      "scored",  "candidates",
+                                      "queued_us", "searched_us", "answered",   "verdict", NULL };
 
 /* The messages that an answer is made of. */
 struct pieces {
@@ -60,6 +60,10 @@ static err_t make_hits(const struct answer *answer, struct region *r, Sluice__V1
     sluice__v1__hit__init(&hits[i]);
     hits[i].key = (ProtobufCBinaryData){ .len = hit->key.n, .data = (uint8_t *)hit->key.p };
     hits[i].score = hit->score;
+    if (answer->is_boosted) {
+      hits[i].similarity = hit->similarity;
+      message_mark(&hits[i].base, "similarity");
+    }
     if (hit->value.kind != VALUE_NULL)
       TRY(wire_value_make(&hit->value, r, &hits[i].value));
     out->hits[i] = &hits[i];
@@ -152,6 +156,10 @@ static err_t make_answer(const struct answer *answer, struct region *r, struct p
   if (answer->has_time) {
     p->answer.time_unix_ms = answer->time_unix_ms;
     message_mark(&p->answer.base, "time_unix_ms");
+  }
+  if (answer->is_boosted) {
+    p->answer.now_unix_ms = answer->now_unix_ms;
+    message_mark(&p->answer.base, "now_unix_ms");
   }
   p->answer.receipt = &p->receipt;
   p->answer.counts = &p->counts;

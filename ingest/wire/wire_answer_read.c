@@ -21,6 +21,8 @@ static err_t read_hits(const Sluice__V1__Answer *m, struct region *r, struct ans
   for (size_t i = 0; i < m->n_hits; i++) {
     const Sluice__V1__Hit *hit = m->hits[i];
     out->hits[i] = (struct hit){ .key = span_of(hit->key.data, hit->key.len), .score = hit->score };
+    if (message_has(&hit->base, "similarity"))
+      out->hits[i].similarity = hit->similarity;
     TRY(wire_value_read(hit->value, ERR_WIRE, r, &out->hits[i].value));
   }
   out->n_hits = m->n_hits;
@@ -108,5 +110,7 @@ err_t wire_decode_answer(struct span value, struct region *r, struct answer *out
   out->searched_us = m->times ? m->times->searched_us : 0;
   out->has_time = message_has(&m->base, "time_unix_ms");
   out->time_unix_ms = out->has_time ? m->time_unix_ms : 0;
+  out->is_boosted = message_has(&m->base, "now_unix_ms");
+  out->now_unix_ms = out->is_boosted ? m->now_unix_ms : 0;
   return ERR_OK;
 }

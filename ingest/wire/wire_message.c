@@ -29,6 +29,7 @@ static const struct message_limit limits[] = {
   { "texts", QUERY_PARAMETER_VALUES_MAX },
   { "exclude", QUERY_EXCLUDE_MAX },
   { "explain", QUERY_EXPLAIN_MAX },
+  { "boosts", QUERY_BOOSTS_MAX },
   { "at_least", QUERY_AT_LEAST_MAX },
   { "at_least_seen", QUERY_AT_LEAST_MAX },
   { "items", SEEN_ITEMS_MAX },

@@ -54,6 +54,7 @@ err_t wire_encode_partial(const struct partial *partial, struct region *r, struc
   message.is_json = partial->is_json;
   message.k = partial->k;
   message.max_per = partial->max_per;
+  message.boosts = partial->boosts;
   message.allow_partial = partial->allow_partial;
   message.asked_unix_ms = partial->asked_unix_ms;
   message.answer = data_of(partial->answer);
@@ -132,6 +133,7 @@ err_t wire_decode_partial(struct span value, struct region *r, struct partial *o
     .reply_topic = span_of_str(m->reply_topic),
     .k = m->k,
     .max_per = m->max_per,
+    .boosts = m->boosts,
     .has_deadline = message_has(&m->base, "left_us"),
     .allow_partial = m->allow_partial,
     .asked_unix_ms = m->asked_unix_ms,

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decoding queries. */
+#include <math.h>
+#include <stdio.h>
+
 #include "base/log.h"
 #include "base/utf8.h"
 #include "ingest/wire/message_field.h"
 #include "ingest/wire/wire_value.h"
+
+#define BOOST_WEIGHT_MAX 1e9 /* in magnitude */
 
 /* Is it a topic name that Kafka allows? */
 static bool is_topic_name(const char *name)
@@ -105,27 +110,28 @@ static err_t read_seen(const Sluice__V1__Query *query, struct region *r, struct 
   return read_positions("at_least_seen", query->at_least_seen, query->n_at_least_seen, r, &out->at_least_seen);
 }
 
-static err_t read_parameters(const Sluice__V1__Query *query, struct region *r, struct query *out)
+/* Read the parameters [n] of a filter. `field` names them in errors. */
+static err_t read_parameters(const char *field, Sluice__V1__Value *const *from, size_t n, struct region *r,
+                             const struct value **out)
 {
   struct value *values;
 
-  TRY(region_array(r, query->n_parameters, sizeof *values, &values));
-  for (size_t i = 0; i < query->n_parameters; i++) {
-    err_code_t err = wire_value_read(query->parameters[i], ERR_QUERY, r, &values[i]);
+  TRY(region_array(r, n, sizeof *values, &values));
+  for (size_t i = 0; i < n; i++) {
+    err_code_t err = wire_value_read(from[i], ERR_QUERY, r, &values[i]);
     if (err == ERR_QUERY)
-      FAIL(ERR_QUERY, "parameters[%zu]: %s", i, err_message());
+      FAIL(ERR_QUERY, "%s[%zu]: %s", field, i, err_message());
     TRY(err);
   }
-  TRY(query_verify_parameters(values, query->n_parameters));
-  out->parameters = values;
-  out->n_parameters = query->n_parameters;
-  return ERR_OK;
+  *out = values;
+  return query_verify_parameters(values, n);
 }
 
 static err_t read_filter(const Sluice__V1__Query *query, struct region *r, struct query *out)
 {
   TRY(verify_text("filter", query->filter, QUERY_FILTER_MAX));
-  TRY(read_parameters(query, r, out));
+  TRY(read_parameters("parameters", query->parameters, query->n_parameters, r, &out->parameters));
+  out->n_parameters = query->n_parameters;
   out->filter = span_of_str(query->filter);
   if (out->filter.n == 0 && out->n_parameters > 0)
     FAIL(ERR_QUERY, "parameters: there is no filter that uses them");
@@ -146,6 +152,53 @@ static err_t read_max_per(const Sluice__V1__MaxPer *from, struct query *out)
   return ERR_OK;
 }
 
+/* A boost without its parameters, whose errors the caller completes. */
+static err_t read_boost(const Sluice__V1__Boost *from, struct boost *out)
+{
+  TRY(verify_text("attribute", from->attribute, ATTRIBUTE_NAME_MAX));
+  TRY(verify_text("filter", from->filter, QUERY_FILTER_MAX));
+  if (!isfinite(from->weight) || fabs(from->weight) > BOOST_WEIGHT_MAX)
+    FAIL(ERR_QUERY, "weight: %g; it must be from %g to %g", from->weight, -BOOST_WEIGHT_MAX, BOOST_WEIGHT_MAX);
+  if (!*from->attribute == !*from->filter)
+    FAIL(ERR_QUERY, "give it an attribute or a filter%s", *from->filter ? ", not both" : "");
+  if (from->half_life_ms < 0)
+    FAIL(ERR_QUERY, "half_life_ms: %lld; it must be at least 1", (long long)from->half_life_ms);
+  if (!*from->filter && from->n_parameters > 0)
+    FAIL(ERR_QUERY, "parameters: there is no filter that uses them");
+  *out = (struct boost){
+    .weight = from->weight,
+    .attribute = span_of_str(from->attribute),
+    .half_life_ms = from->half_life_ms,
+    .filter = span_of_str(from->filter),
+    .n_parameters = from->n_parameters,
+  };
+  return ERR_OK;
+}
+
+/* The engine verifies attributes and filters. */
+static err_t read_boosts(const Sluice__V1__Query *query, struct region *r, struct query *out)
+{
+  char field[48];
+
+  TRY(region_array(r, query->n_boosts, sizeof *out->boosts, &out->boosts));
+  for (size_t i = 0; i < query->n_boosts; i++) {
+    const Sluice__V1__Boost *from = query->boosts[i];
+    struct boost *to = &out->boosts[i];
+    if (read_boost(from, to) != ERR_OK)
+      FAIL(ERR_QUERY, "boosts[%zu].%s", i, err_message());
+    snprintf(field, sizeof field, "boosts[%zu].parameters", i);
+    TRY(read_parameters(field, from->parameters, from->n_parameters, r, &to->parameters));
+  }
+  out->n_boosts = query->n_boosts;
+  out->has_now = message_has(&query->base, "now_unix_ms");
+  out->now_unix_ms = out->has_now ? query->now_unix_ms : 0;
+  if (out->has_now && out->n_boosts == 0)
+    FAIL(ERR_QUERY, "now_unix_ms: there are no boosts that use it");
+  if (out->now_unix_ms < 0)
+    FAIL(ERR_QUERY, "now_unix_ms: %lld is negative", (long long)out->now_unix_ms);
+  return ERR_OK;
+}
+
 static err_t read_fields(const Sluice__V1__Query *query, struct region *r, struct query *out)
 {
   TRY(verify_texts(query));
@@ -162,6 +215,7 @@ static err_t read_fields(const Sluice__V1__Query *query, struct region *r, struc
   TRY(read_seen(query, r, out));
   TRY(read_filter(query, r, out));
   TRY(read_max_per(query->max_per, out));
+  TRY(read_boosts(query, r, out));
   out->method = span_of_str(query->method);
   out->k = query->k;
   out->no_wait = query->no_wait;
