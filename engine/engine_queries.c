@@ -7,6 +7,7 @@
 #include "base/method.h"
 #include "base/space_name.h"
 #include "engine/arena/arena_space.h"
+#include "engine/boosts/boosts.h"
 #include "engine/engine_state.h"
 #include "engine/filter/filter.h"
 #include "engine/like.h"
@@ -104,6 +105,7 @@ static err_t check_query(const struct engine *e, const struct arena *a, const st
     FAIL(ERR_QUERY, "query: k is %u; it must be from 1 to %zu (query.max_k)", query->k, e->max_k);
   if (query->max_per.n)
     TRY(max_per_check(&query->max_per, &e->attributes));
+  TRY(boosts_check(query, &e->attributes));
   return query->like.n ? like_check(query, s, &e->backends) : s->similarity->check_query(s->model, query);
 }
 
@@ -118,6 +120,7 @@ err_t engine_check_query(const struct engine *e, const struct query *query, size
 
 err_t engine_check_filter(const struct engine *e, struct query *query, struct region *region)
 {
+  TRY(boosts_parse(query, &e->attributes, region));
   if (query->filter.n == 0)
     return ERR_OK;
   TRY(filter_parse(query->filter, query->parameters, query->n_parameters, &e->attributes, region, &query->tree));

@@ -95,6 +95,7 @@ static err_t list_hits(const struct max_per_search *s, struct region *region, st
     all[s->n_hits + i] = (struct hit){
       .key = keys_get(&s->arena->keys, slot),
       .score = s->found.hits[i].score,
+      .similarity = s->found.hits[i].similarity,
       .value = attribute_columns_value(s->arena->attributes, s->attribute, slot),
     };
   }
@@ -263,24 +264,24 @@ static void join(struct max_per_search *s, bool has_more, bool gives_up)
   join_receipt(s, has_more, gives_up, &s->answer->receipt);
 }
 
-err_t max_per_take(struct max_per_search *s, struct region *region)
+err_t max_per_take(struct max_per_search *s, struct region *kept, struct region *scratch)
 {
   size_t n_all = s->n_hits + s->found.n_hits;
   struct crowding crowding;
   struct hit *all;
 
   if (s->n_rounds == 0)
-    TRY(region_array(region, size_min(s->query->k, s->arena->n_slots), sizeof *s->hits, &s->hits));
-  TRY(list_hits(s, region, &all));
-  TRY(crowding_find(all, n_all, s->query->max_per.n, region, &crowding));
+    TRY(region_array(kept, size_min(s->query->k, s->arena->n_slots), sizeof *s->hits, &s->hits));
+  TRY(list_hits(s, scratch, &all));
+  TRY(crowding_find(all, n_all, s->query->max_per.n, scratch, &crowding));
   bool has_more = keep_hits(s, all, n_all, &crowding);
   bool is_enough = s->n_hits == s->query->k, is_end = is_enough || is_last(s);
   if (!is_end && s->n_rounds == 0)
-    TRY(region_array(region, bits_words(s->arena->n_slots), sizeof *s->words, &s->words));
+    TRY(region_array(kept, bits_words(s->arena->n_slots), sizeof *s->words, &s->words));
   if (!is_end && can_widen(s))
     widen(s);
   else if (!is_end)
-    TRY(narrow(s, &crowding, region));
+    TRY(narrow(s, &crowding, scratch));
   join(s, has_more, is_end && !is_enough);
   s->n_rounds++;
   s->is_done = is_end || s->admit.n_admitted == 0;

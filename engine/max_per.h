@@ -50,11 +50,12 @@ void max_per_begin(const struct arena *arena, const struct attributes *attribute
 
 /* Take what a round has found. Then the next one is to be searched in the same way, unless is_done is set.
  *
- * region  only what the first round allocates has to stay until max_per_write()
+ * kept     what is allocated has to stay until max_per_write()
+ * scratch  for the call
  *
  * Returns ERR_MEMORY.
  */
-err_t max_per_take(struct max_per_search *s, struct region *region);
+err_t max_per_take(struct max_per_search *s, struct region *kept, struct region *scratch);
 
 /* Write the answer, when all rounds are done. Its hits live in the region. Returns ERR_MEMORY. */
 err_t max_per_write(struct max_per_search *s, struct region *region);

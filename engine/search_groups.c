@@ -33,10 +33,10 @@ static bool admits_few(const struct search *s, const struct admit *admit)
   return admit->n_admitted <= n_candidates;
 }
 
-/* Does a query admit all items of the space but those that it excludes? Later rounds of one with a max_per do not. */
+/* Does a query admit all items of the space but those that it excludes? Later rounds do not. */
 static bool admits_space(const struct search *s, const struct query *query, const struct admit *admit)
 {
-  bool is_narrowed = query->max_per.n > 0 && admit_leaves_out(admit, s->in->n_items);
+  bool is_narrowed = query_takes_rounds(query) && admit_leaves_out(admit, s->in->n_items);
 
   return !query->tree && !is_narrowed && arena_space_n_alive(s->in) == s->in->n_items;
 }

@@ -11,6 +11,7 @@
 struct searcher {
   struct engine *engine;
   struct region scratch; /* holds one search, answers included */
+  struct region kept;    /* what later rounds of the search need */
   struct device_worker *workers[BACKENDS_MAX];
   struct members *members; /* NULL: the engine has no team */
   struct search_pause pause;

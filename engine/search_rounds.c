@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounds: which queries take part in one, and what becomes of what it has found. */
+/* Rounds: which queries take part in one, and what becomes of what it has found.
+ *
+ * A query with a max_per and boosts has rounds in rounds: each one that its max_per asks for is a search with boosts.
+ */
 #include "engine/search_rounds.h"
 
 #include "base/progress.h"
+#include "engine/boosts/boosted_search.h"
 #include "engine/max_per.h"
 
-/* The queries of a batch that have no error, and those of them that have a max_per. */
+/* A query that takes rounds. */
+struct long_search {
+  struct max_per_search *limited; /* NULL: it has no max_per */
+  struct boosted_search *boosted; /* NULL: it has no boosts */
+};
+
+/* The queries of a batch that have no error, and those of them that take rounds. */
 struct asked {
-  struct group round; /* what is searched next */
-  struct max_per_search *limited;
-  size_t n_limited;
+  struct group round;        /* what is searched next */
+  struct long_search *longs; /* [n] */
+  size_t n;
 };
 
 static void add_to_round(struct group *round, const struct query *query, const struct admit *admit,
@@ -20,35 +30,100 @@ static void add_to_round(struct group *round, const struct query *query, const s
   round->answers[round->n++] = answer;
 }
 
-static size_t count_limited(const struct query *const *queries, size_t n)
+static bool is_done(const struct long_search *l)
 {
-  size_t n_limited = 0;
+  return l->limited ? l->limited->is_done : l->boosted->is_done;
+}
+
+static void add_next(struct group *round, struct long_search *l)
+{
+  if (l->boosted)
+    add_to_round(round, &l->boosted->plain, &l->boosted->admit, &l->boosted->found);
+  else
+    add_to_round(round, &l->limited->wider, &l->limited->admit, &l->limited->found);
+}
+
+/* ---- Beginning ---- */
+
+static err_t begin_boosted(struct search *s, const struct query *query, const struct admit *admit,
+                           struct answer *answer, struct boosted_search *out)
+{
+  const struct engine *e = s->searcher->engine;
+
+  return boosted_search_begin(s->arena, &e->attributes, e->kernels, query, admit, answer, &s->searcher->kept, out);
+}
+
+static err_t begin_long(struct search *s, const struct query *query, const struct admit *admit, struct answer *answer,
+                        struct long_search *out)
+{
+  struct region *kept = &s->searcher->kept;
+
+  if (query->max_per.n) {
+    TRY(region_array(kept, 1, sizeof *out->limited, &out->limited));
+    max_per_begin(s->arena, &s->searcher->engine->attributes, query, admit, answer, out->limited);
+    query = &out->limited->wider;
+    admit = &out->limited->admit;
+    answer = &out->limited->found;
+  }
+  if (query->n_boosts == 0)
+    return ERR_OK;
+  TRY(region_array(kept, 1, sizeof *out->boosted, &out->boosted));
+  return begin_boosted(s, query, admit, answer, out->boosted);
+}
+
+static size_t count_long(const struct query *const *queries, size_t n)
+{
+  size_t n_long = 0;
 
   for (size_t i = 0; i < n; i++)
-    n_limited += queries[i]->max_per.n > 0;
-  return n_limited;
+    n_long += query_takes_rounds(queries[i]);
+  return n_long;
 }
 
 static err_t begin_rounds(struct search *s, const struct query *const *queries, size_t n, struct answer *answers,
                           struct asked *out)
 {
-  struct region *region = &s->searcher->scratch;
+  struct region *kept = &s->searcher->kept;
 
   *out = (struct asked){ 0 };
-  TRY(search_groups_init(region, n, &out->round));
-  TRY(region_array(region, count_limited(queries, n), sizeof *out->limited, &out->limited));
+  TRY(search_groups_init(kept, n, &out->round));
+  TRY(region_array(kept, count_long(queries, n), sizeof *out->longs, &out->longs));
   for (size_t i = 0; i < n; i++) {
     const struct admit *admit = &s->admission.admits[i];
     if (answers[i].error)
       continue;
-    if (!queries[i]->max_per.n) {
+    if (!query_takes_rounds(queries[i])) {
       add_to_round(&out->round, queries[i], admit, &answers[i]);
       continue;
     }
-    struct max_per_search *limited = &out->limited[out->n_limited++];
-    max_per_begin(s->arena, &s->searcher->engine->attributes, queries[i], admit, &answers[i], limited);
-    add_to_round(&out->round, &limited->wider, &limited->admit, &limited->found);
+    struct long_search *l = &out->longs[out->n++];
+    TRY(begin_long(s, queries[i], admit, &answers[i], l));
+    add_next(&out->round, l);
   }
+  return ERR_OK;
+}
+
+/* ---- Taking ---- */
+
+/* Take what a search with boosts has found, all rounds of it, as one round of a max_per. The next one begins anew. */
+static err_t take_limited(struct search *s, struct long_search *l)
+{
+  struct region *kept = &s->searcher->kept, *scratch = &s->searcher->scratch;
+
+  if (l->boosted)
+    TRY(boosted_search_write(l->boosted, scratch));
+  TRY(max_per_take(l->limited, kept, scratch));
+  if (l->limited->is_done || !l->boosted)
+    return ERR_OK;
+  return begin_boosted(s, &l->limited->wider, &l->limited->admit, &l->limited->found, l->boosted);
+}
+
+static err_t take(struct search *s, struct long_search *l)
+{
+  if (l->boosted)
+    TRY(boosted_search_take(l->boosted, &s->searcher->kept, &s->searcher->scratch));
+  if (l->limited && (!l->boosted || l->boosted->is_done))
+    TRY(take_limited(s, l));
   return ERR_OK;
 }
 
@@ -56,35 +131,38 @@ static err_t begin_rounds(struct search *s, const struct query *const *queries, 
 static err_t take_round(struct search *s, struct asked *asked)
 {
   asked->round.n = 0;
-  for (size_t i = 0; i < asked->n_limited; i++) {
-    struct max_per_search *limited = &asked->limited[i];
-    if (limited->is_done)
+  for (size_t i = 0; i < asked->n; i++) {
+    struct long_search *l = &asked->longs[i];
+    if (is_done(l))
       continue;
-    TRY(max_per_take(limited, &s->searcher->scratch));
-    if (!limited->is_done)
-      add_to_round(&asked->round, &limited->wider, &limited->admit, &limited->found);
+    TRY(take(s, l));
+    if (!is_done(l))
+      add_next(&asked->round, l);
   }
   return ERR_OK;
 }
 
-/* Of later rounds nothing stays but the hits that are kept: there can be many. */
+/* Of later rounds nothing stays in the scratch: there can be many. */
 err_t search_rounds(struct search *s, const struct query *const *queries, size_t n, struct answer *answers)
 {
-  struct region *region = &s->searcher->scratch;
+  struct region *scratch = &s->searcher->scratch;
   struct asked asked;
 
+  region_reset(&s->searcher->kept);
   TRY(begin_rounds(s, queries, n, answers, &asked));
   if (asked.round.n > 0)
     TRY(search_groups_search_all(s, &asked.round));
   TRY(take_round(s, &asked));
-  struct region_mark mark = region_mark(region);
+  struct region_mark mark = region_mark(scratch);
   while (asked.round.n > 0) {
     progress_note();
     TRY(search_groups_search_all(s, &asked.round));
     TRY(take_round(s, &asked));
-    region_rewind(region, mark);
+    region_rewind(scratch, mark);
   }
-  for (size_t i = 0; i < asked.n_limited; i++)
-    TRY(max_per_write(&asked.limited[i], region));
+  for (size_t i = 0; i < asked.n; i++) {
+    const struct long_search *l = &asked.longs[i];
+    TRY(l->limited ? max_per_write(l->limited, scratch) : boosted_search_write(l->boosted, scratch));
+  }
   return ERR_OK;
 }

@@ -5,6 +5,7 @@
 #include "base/attributes.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "engine/boosts/boosts.h"
 #include "engine/explain.h"
 #include "engine/like.h"
 #include "engine/search_rounds.h"
@@ -47,6 +48,7 @@ void searcher_close(struct searcher **s)
   }
   members_close(&(*s)->members);
   region_fini(&(*s)->scratch);
+  region_fini(&(*s)->kept);
   mem_free(s);
 }
 
@@ -105,15 +107,19 @@ static err_t score_items(const struct search *s, const struct query *query, cons
 static err_t explain(const struct search *s, const struct query *query, const struct admit *admit,
                      struct answer *answer)
 {
-  size_t attribute = attributes_find(&s->searcher->engine->attributes, query->max_per.attribute, 0);
+  const struct attributes *attributes = &s->searcher->engine->attributes;
+  size_t attribute = attributes_find(attributes, query->max_per.attribute, 0);
   const struct explain of = { s->arena, search_place(s), query, attribute, admit };
   struct explanation *explanations;
   struct answer scores = { 0 };
+  struct boosts boosts;
   struct admit scored;
 
   TRY(explain_begin(&of, &s->searcher->scratch, &explanations, &scored));
   if (scored.n_admitted > 0)
     TRY(score_items(s, query, &scored, &scores));
+  TRY(boosts_bind(s->arena, attributes, query, &s->searcher->scratch, &boosts));
+  boosts_add(&boosts, scores.hits, scores.n_hits);
   explain_finish(&of, answer, scores.hits, scores.n_hits, explanations);
   answer->explanations = explanations;
   answer->n_explanations = query->n_explain;

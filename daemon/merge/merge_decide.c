@@ -105,15 +105,22 @@ static err_t fail_missing(const struct layout *layout, struct region *r, struct 
                     is_one ? "shard" : "shards", missing, is_one ? "has" : "have", n_shards - 1);
 }
 
+/* A daemon of an older version does not know max_per or boosts. */
+static bool knows_same(const struct partial *a, const struct partial *b)
+{
+  return a->max_per == b->max_per && a->boosts == b->boosts;
+}
+
 static err_t fail_others(const struct layout *layout, const struct merge_part *other, struct region *r,
                          struct answer *out)
 {
   const struct merge_part *first = &layout->parts[0];
 
-  if (first->head.max_per != other->head.max_per)
+  if (!knows_same(&first->head, &other->head))
     return make_error(layout, ANSWER_PARTIAL, r, out,
-                      "shard %" PRIu32 " and shard %" PRIu32 " are of different versions: one does not know max_per",
-                      first->head.shard, other->head.shard);
+                      "shard %" PRIu32 " and shard %" PRIu32 " are of different versions: one does not know %s",
+                      first->head.shard, other->head.shard,
+                      first->head.max_per != other->head.max_per ? "max_per" : "boosts");
   return make_error(layout, ANSWER_PARTIAL, r, out,
                     "the shards have different models, so their scores cannot be compared: shard %" PRIu32
                     " has generation %" PRIu32 ", %.*s; shard %" PRIu32 " has generation %" PRIu32 ", %.*s",
@@ -131,12 +138,11 @@ static err_t pass_error(const struct layout *layout, const struct merge_part *pa
 
 /* ---- Answers ---- */
 
-/* Can the hits of two parts be joined? Generations may have the same file: that of `dot` has no weights. A daemon of an
- * older version does not know max_per. */
+/* Can the hits of two parts be joined? Generations may have the same file: that of `dot` has no weights. */
 static bool can_join(const struct merge_part *a, const struct merge_part *b)
 {
   return a->answer.generation == b->answer.generation && span_equal(a->head.model, b->head.model) &&
-         a->head.max_per == b->head.max_per;
+         knows_same(&a->head, &b->head);
 }
 
 /* List the parts with hits that can be joined with one, and return their number. */

@@ -246,6 +246,8 @@ err_t merge_join(const struct merge_part *const *parts, size_t n, struct region 
     .space = first->space,
     .generation = first->generation,
     .method = first->method,
+    .is_boosted = first->is_boosted,
+    .now_unix_ms = first->now_unix_ms,
     .is_merged = true,
     .n_parts = (uint32_t)n,
     .n_shards = parts[0]->head.n_shards,

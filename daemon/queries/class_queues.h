@@ -14,12 +14,12 @@ struct query_class {
   size_t space;  /* as pending_query.space; its generations share a weight */
   size_t number; /* as pending_query.number */
   struct method method;
-  bool has_max_per; /* its searches may take several rounds: others of a batch would wait for them */
+  bool takes_rounds; /* others of a batch would wait for them */
 };
 
 static inline struct query_class query_class_of(const struct pending_query *query)
 {
-  return (struct query_class){ query->space, query->number, query->method, query->query.max_per.n > 0 };
+  return (struct query_class){ query->space, query->number, query->method, query_takes_rounds(&query->query) };
 }
 
 /* No index of a class. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which queries are searched next: fair queueing between spaces, and between the methods of a space.
  *
- * A class is a generation of a space, a method and its arguments, with or without a max_per. Only queries of one class
- * are searched in one batch. The queries of a class wait in the order of their arrival. Each space has a virtual time:
- * the time that its searches took, divided by its weight. Each class has one too, within its space. The space with the
- * smallest virtual time is next, and in that space the class with the smallest one. A space or class that was idle
- * starts at the virtual time of the newest choice, so being idle earns no credit (start-time fair queueing, Goyal et
- * al., 1996).
+ * A class is a generation of a space, a method and its arguments, taking one round or several. Only queries of one
+ * class are searched in one batch. The queries of a class wait in the order of their arrival. Each space has a virtual
+ * time: the time that its searches took, divided by its weight. Each class has one too, within its space. The space
+ * with the smallest virtual time is next, and in that space the class with the smallest one. A space or class that was
+ * idle starts at the virtual time of the newest choice, so being idle earns no credit (start-time fair queueing, Goyal
+ * et al., 1996).
  *
  * The cost of a query is a moving average of the time per query in batches of its class. A batch takes as many queries
  * as should take batch_time_ns together. A class that was never measured is searched one query at a time.

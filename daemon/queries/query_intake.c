@@ -120,6 +120,15 @@ static void send_dead_letter_once(struct query_intake *in, const struct query_re
     offset_tracker_done(in->with->tracker, taken->ticket);
 }
 
+/* Ages in boosts are counted to the timestamp of the query's record: it is the same for every daemon that answers. */
+static void date_boosts(struct pending_query *query)
+{
+  bool has_time = query->timestamp_ms >= 0;
+
+  if (!query->query.has_now)
+    query->query.now_unix_ms = has_time ? query->timestamp_ms : clock_unix_ms();
+}
+
 static err_t check_query(const struct query_intake *in, struct pending_query *query)
 {
   TRY(reply_verify_topic(in->with->config, query->query.reply_topic)); /* its error goes to the answer topic */
@@ -129,6 +138,7 @@ static err_t check_query(const struct query_intake *in, struct pending_query *qu
     FAIL(ERR_QUERY, "exclude_seen_by: the daemon reads no seen topic: configure seen.topic");
   if (query->query.like.n > 0 && config_is_shard(in->with->config))
     FAIL(ERR_QUERY, "like: the catalogue is sharded, and only one shard has the item: send its data in the query");
+  date_boosts(query);
   TRY(engine_check_query(in->with->engine, &query->query, &query->number, &query->method));
   query->space = config_find_space(in->with->config, query->query.space);
   TRY(engine_check_filter(in->with->engine, &query->query, &query->region));

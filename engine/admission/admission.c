@@ -88,10 +88,10 @@ static size_t n_keys_of(const struct query *query)
 }
 
 /* Does a query need host words whatever the device can make? Explained items are looked up in them, long lists of
- * excluded keys cleared, and so are the values that have their hits (max_per.h). */
+ * excluded keys cleared, and later rounds begin with them. */
 static bool needs_words(const struct finding *f, const struct query *query)
 {
-  return !f->makes_words || query->n_explain > 0 || query->max_per.n > 0 ||
+  return !f->makes_words || query->n_explain > 0 || query_takes_rounds(query) ||
          !exclusion_is_short(&f->exclusion, n_keys_of(query));
 }
 
@@ -174,12 +174,12 @@ static err_t join_keys(const struct query *query, struct region *region, struct 
 }
 
 /* Can the excluded keys be looked up late, if so many are distinct? At least K other items are admitted then, so that
- * the receipt does not depend on how many there are. With max_per, more rounds may search among what is left. */
+ * the receipt does not depend on how many there are. Later rounds search among what is left. */
 static bool can_be_late(const struct finding *f, const struct query *query, const struct admit *admit)
 {
   size_t n = n_keys_of(query);
 
-  return f->checks_late && n > LATE_MIN && admit->n_admitted > n + query->k && query->max_per.n == 0;
+  return f->checks_late && n > LATE_MIN && admit->n_admitted > n + query->k && !query_takes_rounds(query);
 }
 
 static err_t make_late(const struct finding *f, const struct query *query, struct late_keys **out)

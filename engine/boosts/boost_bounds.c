@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables of levels, and their scan. */
+#include "engine/boosts/boost_bounds.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "engine/attributes/attribute_selection.h"
+
+/* Sums are rounded, and decay() is not quite monotone. Both errors are far below this share. */
+#define SLACK 1e-11
+
+/* A level of more is too low. */
+enum { LEVEL_MAX = 254 };
+
+enum { BLOCK_WORDS = PQ_BLOCK_ITEMS / 64 };
+
+/* So many items of a block are compared by their values. Of more, the search that follows has to look at many anyway.
+ */
+enum { COMPARED_MAX = PQ_BLOCK_ITEMS / 8 };
+
+/* Does an item of the arena lack the attribute? */
+static bool is_sparse(const struct boosts *b, size_t i)
+{
+  return attribute_columns_count(b->arena->attributes, b->v[i].attribute) < b->arena->n_slots;
+}
+
+/* Return what values from `low` to `high` add at most. A boost is monotone in its value. */
+static double most_between(const struct boosts *b, size_t i, double low, double high)
+{
+  return fmax(boosts_of_value(b, i, low), boosts_of_value(b, i, high)) + SLACK * fabs(b->v[i].weight);
+}
+
+static double best_of(const struct boosts *b, size_t i)
+{
+  double low, high, best = -INFINITY;
+
+  if (b->v[i].filter)
+    return fmax(boosts_of_value(b, i, 0), 0.0);
+  if (attribute_columns_range(b->arena->attributes, b->v[i].attribute, &low, &high))
+    best = most_between(b, i, low, high);
+  return is_sparse(b, i) ? fmax(best, 0.0) : best;
+}
+
+double boost_bounds_highest(const struct boosts *b)
+{
+  double sum = 0.0;
+
+  for (size_t i = 0; i < b->n; i++)
+    sum += best_of(b, i);
+  return sum;
+}
+
+/* Bucket 0 has the slots without the attribute, too. */
+static void find_most(const struct boosts *b, size_t i, double most[VALUE_BUCKETS])
+{
+  double low, high;
+
+  for (unsigned bucket = 0; bucket < VALUE_BUCKETS; bucket++) {
+    most[bucket] = -INFINITY;
+    if (attribute_columns_bucket_range(b->arena->attributes, b->v[i].attribute, bucket, &low, &high))
+      most[bucket] = most_between(b, i, low, high);
+  }
+  if (is_sparse(b, i))
+    most[0] = fmax(most[0], 0.0);
+}
+
+err_t boost_bounds_make(const struct boosts *b, const struct kernels *kernels, struct region *region,
+                        struct boost_bounds **out)
+{
+  struct boost_bounds *made;
+
+  TRY(region_array(region, 1, sizeof *made, &made));
+  TRY(region_aligned(region, b->n, PQ_SUBITEMS, &made->levels));
+  TRY(region_aligned(region, b->n * PQ_BLOCK_ITEMS + PQ_FILTER_PAD, 1, &made->block));
+  made->boosts = b;
+  made->kernels = kernels;
+  for (size_t i = 0; i < b->n; i++) {
+    made->best[i] = best_of(b, i);
+    made->highest += made->best[i];
+    made->magnitude += fabs(made->best[i]);
+    if (b->v[i].filter)
+      made->most[i][1] = boosts_of_value(b, i, 0);
+    else
+      find_most(b, i, made->most[i]);
+  }
+  *out = made;
+  return ERR_OK;
+}
+
+/* Quantise how far each bucket is below the best: rounded down, so that an item of at least `least` has levels of
+ * LEVEL_MAX or less together. */
+static void make_levels(const struct boost_bounds *bounds, double least)
+{
+  double slack = SLACK * (bounds->magnitude + fabs(least)) + DBL_MIN;
+  double scale = LEVEL_MAX / (bounds->highest - least + slack);
+
+  for (size_t i = 0; i < bounds->boosts->n; i++) {
+    for (size_t bucket = 0; bucket < VALUE_BUCKETS; bucket++) {
+      double level = (bounds->best[i] - bounds->most[i][bucket]) * scale;
+      bounds->levels[i * PQ_SUBITEMS + bucket] = (uint8_t)fmin(fmax(level, 0.0), LEVEL_MAX + 1);
+    }
+  }
+}
+
+/* Write a byte for each bit. */
+static void spread_bits(const uint64_t *words, size_t n, uint8_t *bytes)
+{
+  for (size_t i = 0; i < n; i++)
+    bytes[i] = (uint8_t)(words[i / 64] >> i % 64 & 1);
+}
+
+/* Fill in the buckets of n slots. */
+static void fill_block(const struct boost_bounds *bounds, size_t first, size_t n)
+{
+  const struct boosts *b = bounds->boosts;
+  uint64_t found[BLOCK_WORDS];
+
+  for (size_t i = 0; i < b->n; i++) {
+    uint8_t *row = bounds->block + i * PQ_BLOCK_ITEMS;
+    if (b->v[i].filter) {
+      attribute_selection_words(b->v[i].filter, first / 64, bits_words(n), found);
+      spread_bits(found, n, row);
+    } else {
+      memcpy(row, attribute_columns_buckets(b->arena->attributes, b->v[i].attribute) + first, n);
+    }
+  }
+}
+
+/* Which filters admit a slot of the block? */
+static unsigned matched_of(const struct boost_bounds *bounds, uint32_t at)
+{
+  unsigned matched = 0;
+
+  for (size_t i = 0; i < bounds->boosts->n; i++) {
+    if (bounds->boosts->v[i].filter)
+      matched |= (unsigned)bounds->block[i * PQ_BLOCK_ITEMS + at] << i;
+  }
+  return matched;
+}
+
+/* Set the bits of those that are found in a block. */
+static uint64_t set_found(const struct boost_bounds *bounds, double least, size_t first, const uint32_t *found,
+                          size_t n, uint64_t *words)
+{
+  uint64_t n_set = 0;
+
+  for (size_t i = 0; i < n; i++) {
+    if (n <= COMPARED_MAX &&
+        boosts_sum(bounds->boosts, (uint32_t)first + found[i], matched_of(bounds, found[i])) < least)
+      continue;
+    bits_set(words, found[i]);
+    n_set++;
+  }
+  return n_set;
+}
+
+static uint64_t narrow_block(const struct boost_bounds *bounds, double least, size_t first, size_t n, uint64_t *words)
+{
+  const uint8_t *tables[QUERY_BOOSTS_MAX];
+  uint8_t rows[QUERY_BOOSTS_MAX];
+  uint32_t found[PQ_BLOCK_ITEMS];
+
+  for (size_t i = 0; i < bounds->boosts->n; i++) {
+    tables[i] = bounds->levels + i * PQ_SUBITEMS;
+    rows[i] = (uint8_t)i;
+  }
+  fill_block(bounds, first, n);
+  size_t n_found =
+      bounds->kernels->pq_scan(tables, rows, bounds->boosts->n, bounds->block, n, LEVEL_MAX, words, NULL, found);
+  memset(words, 0, bits_words(n) * sizeof *words);
+  return set_found(bounds, least, first, found, n_found, words);
+}
+
+uint64_t boost_bounds_narrow(const struct boost_bounds *bounds, double least, uint64_t *words)
+{
+  size_t n_slots = bounds->boosts->arena->n_slots;
+  uint64_t n_left = 0;
+
+  if (least == -INFINITY)
+    return bits_count(words, bits_words(n_slots));
+  if (least > bounds->highest) {
+    memset(words, 0, bits_words(n_slots) * sizeof *words);
+    return 0;
+  }
+  make_levels(bounds, least);
+  for (size_t first = 0; first < n_slots; first += PQ_BLOCK_ITEMS) {
+    size_t n = size_min(PQ_BLOCK_ITEMS, n_slots - first);
+    if (bits_count(words + first / 64, bits_words(n)) > 0)
+      n_left += narrow_block(bounds, least, first, n, words + first / 64);
+  }
+  return n_left;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which items may have boosts of at least some sum, without reading their values.
+ *
+ * Each number of an item lies in a bucket of its column (engine/attributes/value_buckets.h): a byte. What a boost adds
+ * at most is therefore known by bucket, and for all items. How far an item stays below the highest sum is then a sum of
+ * table entries, as in product quantisation, and pq_scan() finds the items whose levels are low enough. Those that it
+ * finds are few mostly, and are compared by their values.
+ */
+#ifndef ENGINE_BOOSTS_BOOST_BOUNDS_H
+#define ENGINE_BOOSTS_BOOST_BOUNDS_H
+
+#include "engine/attributes/value_buckets.h"
+#include "engine/boosts/boosts.h"
+#include "kernels/kernels.h"
+
+/* Return a sum that no item's boosts exceed. Time: that of a few boosts. */
+double boost_bounds_highest(const struct boosts *b);
+
+struct boost_bounds {
+  const struct boosts *boosts;
+  const struct kernels *kernels;
+  double highest;                               /* no item's boosts exceed it */
+  double magnitude;                             /* of the boosts that it is the sum of */
+  double best[QUERY_BOOSTS_MAX];                /* what each adds at most */
+  double most[QUERY_BOOSTS_MAX][VALUE_BUCKETS]; /* the same of the items in a bucket; a filter has buckets 0 and 1 */
+  uint8_t *levels;                              /* [n][PQ_SUBITEMS], aligned to 64 */
+  uint8_t *block;                               /* [n][PQ_BLOCK_ITEMS] and PQ_FILTER_PAD: buckets of a block */
+};
+
+/* Make bounds, in the region. Returns ERR_MEMORY. */
+err_t boost_bounds_make(const struct boosts *b, const struct kernels *kernels, struct region *region,
+                        struct boost_bounds **out);
+
+/* Clear the bits of items whose boosts are below `least`. A few others may stay that are.
+ *
+ * words  [bits_words(n_slots)] of slots
+ *
+ * Returns how many bits are left. Time: 0.1 ns a slot and boost, about.
+ */
+uint64_t boost_bounds_narrow(const struct boost_bounds *bounds, double least, uint64_t *words);
+
+#endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the hits of a round to the best sums, and from these to what the next round admits. */
+#include "engine/boosts/boosted_search.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/size.h"
+
+/* The first round finds FIRST_TIMES as many hits as are wanted: the lower its last one, the fewer items are left.
+ * Later rounds find LATER_TIMES as many as the round before, up to LATER_MAX, or all that are left if these are at most
+ * ALL_MAX. */
+enum { FIRST_TIMES = 2, FIRST_MORE = 6, LATER_TIMES = 4, LATER_MAX = 1 << 16, ALL_MAX = 4096 };
+
+/* The sum in double has an error far below this share. */
+#define SLACK 1e-14
+
+/* An approximate method may find few hits however many it is asked for. */
+enum { ROUNDS_MAX = 64, APPROXIMATE_ROUNDS_MAX = 8 };
+
+/* If a sixteenth of the items is left, seeds come first: about SEEDS items, found by a sample. */
+enum { MANY_SHARE = 16, SAMPLE = 4096, SEEDS = 1024, SEEDS_SHARE = 4 };
+
+err_t boosted_search_begin(const struct arena *arena, const struct attributes *attributes,
+                           const struct kernels *kernels, const struct query *query, const struct admit *admit,
+                           struct answer *answer, struct region *region, struct boosted_search *out)
+{
+  *out = (struct boosted_search){
+    .arena = arena,
+    .query = query,
+    .kernels = kernels,
+    .admitted = admit,
+    .plain = *query,
+    .admit = *admit,
+    .found = *answer,
+    .most_similar = INFINITY,
+    .missed_below = -INFINITY,
+    .answer = answer,
+  };
+  out->k = FIRST_TIMES * (size_t)query->k + FIRST_MORE;
+  out->plain.k = (uint32_t)size_min(out->k, UINT32_MAX);
+  TRY(region_array(region, size_min(query->k, arena->n_slots), sizeof *out->hits, &out->hits));
+  return boosts_bind(arena, attributes, query, region, &out->boosts);
+}
+
+/* ---- The hits of a round ---- */
+
+/* Order hits as answers do. */
+static int compare_hits(const void *a, const void *b)
+{
+  const struct hit *x = a, *y = b;
+
+  if (x->score != y->score)
+    return x->score > y->score ? -1 : 1;
+  return span_compare(x->key, y->key);
+}
+
+/* Score what the round has found, and keep the k best of all hits. */
+static err_t keep_best(struct boosted_search *s, struct region *scratch)
+{
+  size_t n_all = s->n_hits + s->found.n_hits;
+  struct hit *all;
+
+  TRY(region_array(scratch, n_all, sizeof *all, &all));
+  if (s->n_hits > 0)
+    memcpy(all, s->hits, s->n_hits * sizeof *all);
+  if (s->found.n_hits > 0)
+    memcpy(all + s->n_hits, s->found.hits, s->found.n_hits * sizeof *all);
+  boosts_add(&s->boosts, all + s->n_hits, s->found.n_hits);
+  if (n_all > 0)
+    qsort(all, n_all, sizeof *all, compare_hits);
+  s->n_hits = size_min(n_all, s->query->k);
+  if (s->n_hits > 0)
+    memcpy(s->hits, all, s->n_hits * sizeof *all);
+  return ERR_OK;
+}
+
+/* Return the sum that an item needs to be among the hits: equal ones come in the order of their keys. */
+static float threshold_of(const struct boosted_search *s)
+{
+  return s->n_hits > 0 && s->n_hits == s->query->k ? s->hits[s->n_hits - 1].score : -INFINITY;
+}
+
+/* Bound the similarity of what the round has left. One among seeds says nothing about the other items. */
+static void bound_similarity(struct boosted_search *s)
+{
+  const struct answer *found = &s->found;
+
+  if (s->is_seeding)
+    return;
+  bool is_all = found->n_hits == 0 || (found->receipt.is_exact && !found->receipt.has_bound);
+  s->most_similar = is_all ? -INFINITY : fminf(s->most_similar, found->hits[found->n_hits - 1].score);
+}
+
+/* ---- The next round ---- */
+
+/* Return the sum of boosts that an item needs, if it is as similar as those that are left may be. The sum is rounded to
+ * float: half a step more than the float below may be enough. */
+static double least_boosts(const struct boosted_search *s)
+{
+  float threshold = threshold_of(s);
+
+  double slack = SLACK * (fabs((double)threshold) + fabs((double)s->most_similar));
+
+  if (threshold == -INFINITY)
+    return -INFINITY;
+  return (double)nextafterf(threshold, -INFINITY) - (double)s->most_similar - slack;
+}
+
+/* Is this the last round, whatever is left? */
+static bool is_last(const struct boosted_search *s)
+{
+  return s->n_rounds + 1 >= (s->found.receipt.is_exact ? ROUNDS_MAX : APPROXIMATE_ROUNDS_MAX);
+}
+
+/* Make what later rounds need. */
+static err_t begin_later(struct boosted_search *s, struct region *kept)
+{
+  size_t n_words = bits_words(s->arena->n_slots);
+
+  TRY(region_array(kept, n_words, sizeof *s->left, &s->left));
+  TRY(region_array(kept, n_words, sizeof *s->words, &s->words));
+  memcpy(s->left, s->admitted->words, n_words * sizeof *s->left);
+  for (size_t i = 0; i < s->admitted->n_excluded; i++)
+    bits_clear(s->left, s->admitted->excluded[i]);
+  return boost_bounds_make(&s->boosts, s->kernels, kept, &s->bounds);
+}
+
+static void clear_found(struct boosted_search *s)
+{
+  for (size_t i = 0; i < s->found.n_hits; i++)
+    bits_clear(s->left, keys_find(&s->arena->keys, s->found.hits[i].key));
+}
+
+/* Let the words be those of the items that are left and have at least these boosts. Returns how many. */
+static uint64_t select_least(struct boosted_search *s, double least)
+{
+  memcpy(s->words, s->left, bits_words(s->arena->n_slots) * sizeof *s->words);
+  return boost_bounds_narrow(s->bounds, least, s->words);
+}
+
+static int compare_falling(const void *a, const void *b)
+{
+  const double *x = a, *y = b;
+
+  return (*x < *y) - (*x > *y);
+}
+
+/* Return boosts that about SEEDS of the n items of the words have, by a sample of them. */
+static err_t find_seed_boosts(const struct boosted_search *s, uint64_t n, struct region *scratch, double *out)
+{
+  size_t n_words = bits_words(s->arena->n_slots), step = (size_t)(n / SAMPLE) + 1, n_drawn = 0, skipped = 0;
+  double *drawn;
+
+  TRY(region_array(scratch, SAMPLE + 1, sizeof *drawn, &drawn));
+  for (size_t w = 0; w < n_words; w++) {
+    for (uint64_t rest = s->words[w]; rest; rest &= rest - 1) {
+      if (skipped++ % step == 0)
+        drawn[n_drawn++] = boosts_of_slot(&s->boosts, (uint32_t)(w * 64 + (size_t)__builtin_ctzll(rest)));
+    }
+  }
+  qsort(drawn, n_drawn, sizeof *drawn, compare_falling);
+  *out = drawn[size_min(SEEDS / step, n_drawn - 1)];
+  return ERR_OK;
+}
+
+/* Choose the items with the largest boosts, if they are much fewer than the n items of the words. */
+static err_t seed(struct boosted_search *s, double least, struct region *scratch, uint64_t *n)
+{
+  double seed_boosts;
+
+  s->was_seeded = true;
+  TRY(find_seed_boosts(s, *n, scratch, &seed_boosts));
+  uint64_t n_seeds = seed_boosts > least ? select_least(s, seed_boosts) : *n;
+  s->is_seeding = n_seeds <= *n / SEEDS_SHARE;
+  if (s->is_seeding)
+    *n = n_seeds;
+  else
+    select_least(s, least);
+  return ERR_OK;
+}
+
+static uint32_t later_k(struct boosted_search *s)
+{
+  s->k = size_min(LATER_TIMES * s->k, size_max(LATER_MAX, s->k));
+  return (uint32_t)s->k;
+}
+
+/* Admit the items that can still be hits. If there are none, there is no further round. */
+static err_t narrow(struct boosted_search *s, struct region *kept, struct region *scratch)
+{
+  if (!s->left)
+    TRY(begin_later(s, kept));
+  clear_found(s);
+  double least = least_boosts(s);
+  uint64_t n = select_least(s, least);
+  s->is_done = n == 0;
+  s->is_seeding = false;
+  if (n > s->arena->n_slots / MANY_SHARE && n > SEEDS_SHARE * SEEDS && !s->was_seeded)
+    TRY(seed(s, least, scratch, &n));
+  s->plain.k = n <= ALL_MAX ? (uint32_t)n : later_k(s);
+  s->admit = (struct admit){ .words = s->words, .n_admitted = n };
+  return ERR_OK;
+}
+
+/* ---- The answer ---- */
+
+static void add_counts(const struct counts *found, struct counts *out)
+{
+  out->scored = size_min(out->scored + found->scored, out->items);
+  out->candidates = size_min(out->candidates + found->candidates, out->items);
+}
+
+/* Bound what an item scores that is not more similar than this. */
+static float bound_score(const struct boosted_search *s, float similarity)
+{
+  return boosts_score(similarity, boost_bounds_highest(&s->boosts));
+}
+
+static void join(struct boosted_search *s)
+{
+  const struct receipt *found = &s->found.receipt;
+
+  if (s->n_rounds == 0)
+    *s->answer = s->found;
+  else
+    add_counts(&s->found.counts, &s->answer->counts);
+  if (found->has_bound && !found->is_exact)
+    s->missed_below = fmaxf(s->missed_below, bound_score(s, found->bound));
+}
+
+err_t boosted_search_take(struct boosted_search *s, struct region *kept, struct region *scratch)
+{
+  TRY(keep_best(s, scratch));
+  s->n_found += s->found.n_hits;
+  bound_similarity(s);
+  join(s);
+  s->is_done = s->most_similar == -INFINITY || boost_bounds_highest(&s->boosts) < least_boosts(s);
+  if (!s->is_done && is_last(s)) {
+    s->missed_below = fmaxf(s->missed_below, bound_score(s, s->most_similar));
+    s->is_done = true;
+  }
+  if (!s->is_done)
+    TRY(narrow(s, kept, scratch));
+  s->n_rounds++;
+  return ERR_OK;
+}
+
+/* What the hits guarantee. */
+static void write_receipt(const struct boosted_search *s, struct receipt *out)
+{
+  float threshold = threshold_of(s);
+  bool has_others = s->n_found > s->n_hits || out->has_bound;
+
+  out->is_exact = s->missed_below == -INFINITY || s->missed_below < threshold;
+  out->has_bound = has_others;
+  out->bound = has_others ? fmaxf(threshold, s->missed_below) : 0.0f;
+}
+
+err_t boosted_search_write(struct boosted_search *s, struct region *region)
+{
+  struct answer *answer = s->answer;
+
+  write_receipt(s, &answer->receipt);
+  answer->is_boosted = true;
+  answer->now_unix_ms = s->query->now_unix_ms;
+  answer->n_hits = s->n_hits;
+  TRY(region_array(region, s->n_hits, sizeof *answer->hits, &answer->hits));
+  for (size_t i = 0; i < s->n_hits; i++) {
+    answer->hits[i] = s->hits[i];
+    TRY(region_copy(region, s->hits[i].key, &answer->hits[i].key));
+  }
+  return ERR_OK;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Searching with boosts (boosts.h), by any method: exactly the k best sums of similarity and boosts.
+ *
+ * The first round searches by similarity alone, for more than k hits. No other item is more similar than the last of
+ * them, so only items with large enough boosts can still come among the best k sums. If no item has such boosts, that
+ * was all. Otherwise the next round searches just these, and so on: the bound of similarity falls, the k-th sum rises,
+ * and few items are left. If they are many at first, a round among the items with the largest boosts comes before,
+ * which lets the k-th sum rise. This is the threshold algorithm of Fagin, Lotem and Naor (2003), with a search as its
+ * sorted access by similarity. docs/exactness.md has the proof.
+ *
+ * The rounds of a batch are searched together, with those of its other queries (search_rounds.h).
+ *
+ * Thread: the one that searches. Allocates: in the searcher's regions.
+ */
+#ifndef ENGINE_BOOSTS_BOOSTED_SEARCH_H
+#define ENGINE_BOOSTS_BOOSTED_SEARCH_H
+
+#include "engine/boosts/boost_bounds.h"
+#include "engine/similarity/admit.h"
+
+/* A query and its hits, from round to round. */
+struct boosted_search {
+  const struct arena *arena;
+  const struct query *query;
+  const struct kernels *kernels;
+  const struct admit *admitted; /* what the query admits */
+  struct boosts boosts;
+  struct boost_bounds *bounds; /* NULL until a second round needs them */
+  struct query plain;          /* what the round asks for */
+  size_t k;                    /* hits that the last round asked for that did not ask for all */
+  struct admit admit;          /* what it admits */
+  struct answer found;         /* what it has found, by similarity */
+  uint64_t *left;              /* [bits_words(n_slots)] admitted, and not found yet; NULL before the second round */
+  uint64_t *words;             /* [bits_words(n_slots)] for admit */
+  struct hit *hits;            /* [n_hits] the best so far, in order: at most k. Keys are the arena's */
+  size_t n_hits;
+  size_t n_found;     /* in all rounds */
+  float most_similar; /* no item that is left, and can still be a hit, is more similar; -inf: there is none */
+  float missed_below; /* rounds have missed only items that score at most this; -inf: none */
+  size_t n_rounds;    /* that were taken */
+  bool is_seeding;    /* the round searches the items with the largest boosts */
+  bool was_seeded;
+  bool is_done; /* there is no further round */
+  struct answer *answer;
+};
+
+/* Begin with the first round: search `plain` among `admit`, and write `found`.
+ *
+ * query   with boosts; its max_per is not looked at
+ * admit   of the query; it stays
+ * answer  of the query; boosted_search_write() completes it
+ * region  what is allocated has to stay until boosted_search_write()
+ *
+ * Returns ERR_MEMORY.
+ */
+err_t boosted_search_begin(const struct arena *arena, const struct attributes *attributes,
+                           const struct kernels *kernels, const struct query *query, const struct admit *admit,
+                           struct answer *answer, struct region *region, struct boosted_search *out);
+
+/* Take what a round has found. Then the next one is to be searched in the same way, unless is_done is set.
+ *
+ * kept     what is allocated has to stay until boosted_search_write()
+ * scratch  for the call
+ *
+ * Returns ERR_MEMORY.
+ */
+err_t boosted_search_take(struct boosted_search *s, struct region *kept, struct region *scratch);
+
+/* Write the answer, when all rounds are done. Its hits live in the region. Returns ERR_MEMORY. */
+err_t boosted_search_write(struct boosted_search *s, struct region *region);
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checking and binding boosts, and the sum that an item gets. */
+#include "engine/boosts/boosts.h"
+
+#include <math.h>
+
+#include "base/attributes.h"
+#include "base/log.h"
+#include "engine/attributes/attribute_selection.h"
+#include "engine/boosts/decay.h"
+
+/* ---- Checking ---- */
+
+static err_t check_type(const struct boost *boost, const struct attribute *attribute)
+{
+  int n = (int)attribute->name.n;
+  const char *name = (const char *)attribute->name.p;
+
+  switch (attribute->type) {
+  case ATTRIBUTE_TIME:
+    if (boost->half_life_ms == 0)
+      FAIL(ERR_QUERY, "'%.*s' is a time: give its boost a half_life_ms", n, name);
+    return ERR_OK;
+  case ATTRIBUTE_INTEGER:
+  case ATTRIBUTE_NUMBER:
+    if (boost->half_life_ms > 0)
+      FAIL(ERR_QUERY, "half_life_ms: '%.*s' is of type %s; only a time has an age", n, name,
+           attribute_type_name(attribute->type));
+    return ERR_OK;
+  default:
+    FAIL(ERR_QUERY, "'%.*s' is of type %s; it must be of type integer, number or time. Give the boost a filter instead",
+         n, name, attribute_type_name(attribute->type));
+  }
+}
+
+static err_t check_boost(const struct boost *boost, const struct attributes *attributes)
+{
+  if (attributes->n == 0)
+    FAIL(ERR_QUERY, "the configuration has no attributes");
+  if (boost->attribute.n == 0) {
+    if (boost->half_life_ms > 0)
+      FAIL(ERR_QUERY, "half_life_ms: a filter has no age");
+    return ERR_OK;
+  }
+  size_t found = attributes_find(attributes, boost->attribute, 0);
+  if (found == ATTRIBUTE_NONE) {
+    struct span nearest = attributes_nearest(attributes, boost->attribute);
+    FAIL(ERR_QUERY, "%s is not an attribute; the nearest is '%.*s'", log_quote(boost->attribute), (int)nearest.n,
+         (const char *)nearest.p);
+  }
+  return check_type(boost, &attributes->v[found]);
+}
+
+err_t boosts_check(const struct query *query, const struct attributes *attributes)
+{
+  for (size_t i = 0; i < query->n_boosts; i++) {
+    if (check_boost(&query->boosts[i], attributes) != ERR_OK)
+      FAIL(ERR_QUERY, "boosts[%zu]: %s", i, err_message());
+  }
+  return ERR_OK;
+}
+
+err_t boosts_parse(struct query *query, const struct attributes *attributes, struct region *region)
+{
+  for (size_t i = 0; i < query->n_boosts; i++) {
+    struct boost *boost = &query->boosts[i];
+    if (boost->filter.n == 0)
+      continue;
+    err_code_t err =
+        filter_parse(boost->filter, boost->parameters, boost->n_parameters, attributes, region, &boost->tree);
+    if (err == ERR_QUERY)
+      FAIL(ERR_QUERY, "boosts[%zu].%s", i, err_message());
+    TRY(err);
+  }
+  return ERR_OK;
+}
+
+/* ---- Binding ---- */
+
+err_t boosts_bind(const struct arena *arena, const struct attributes *attributes, const struct query *query,
+                  struct region *region, struct boosts *out)
+{
+  *out = (struct boosts){ .arena = arena, .now_ms = (double)query->now_unix_ms, .n = query->n_boosts };
+  for (size_t i = 0; i < query->n_boosts; i++) {
+    const struct boost *from = &query->boosts[i];
+    struct bound_boost *to = &out->v[i];
+    *to = (struct bound_boost){ .weight = from->weight, .half_life_ms = (double)from->half_life_ms };
+    if (from->tree)
+      TRY(attribute_selection_bind(arena->attributes, from->tree, region, &to->filter));
+    else
+      to->attribute = attributes_find(attributes, from->attribute, 0);
+  }
+  return ERR_OK;
+}
+
+/* ---- Sums ---- */
+
+static double clamp(double boost)
+{
+  return fmin(fmax(boost, -BOOST_MAX), BOOST_MAX);
+}
+
+double boosts_of_value(const struct boosts *b, size_t i, double value)
+{
+  const struct bound_boost *boost = &b->v[i];
+
+  if (boost->filter)
+    return clamp(boost->weight);
+  if (boost->half_life_ms > 0)
+    return clamp(boost->weight * decay(fmax(b->now_ms - value, 0.0) / boost->half_life_ms));
+  return clamp(boost->weight * value);
+}
+
+double boosts_sum(const struct boosts *b, uint32_t slot, unsigned matched)
+{
+  double sum = 0.0, value = 0.0;
+
+  for (size_t i = 0; i < b->n; i++) {
+    bool counts = b->v[i].filter ? matched >> i & 1
+                                 : attribute_columns_number(b->arena->attributes, b->v[i].attribute, slot, &value);
+    if (counts)
+      sum += boosts_of_value(b, i, value);
+  }
+  return sum;
+}
+
+double boosts_of_slot(const struct boosts *b, uint32_t slot)
+{
+  unsigned matched = 0;
+  uint64_t word;
+
+  for (size_t i = 0; i < b->n; i++) {
+    if (!b->v[i].filter)
+      continue;
+    attribute_selection_words(b->v[i].filter, slot / 64, 1, &word);
+    matched |= (unsigned)(word >> slot % 64 & 1) << i;
+  }
+  return boosts_sum(b, slot, matched);
+}
+
+void boosts_add(const struct boosts *b, struct hit *hits, size_t n)
+{
+  const struct keys *keys = &b->arena->keys;
+
+  for (size_t i = 0; i < n; i++) {
+    uint32_t slot = keys_find(keys, hits[i].key);
+    hits[i].key = keys_get(keys, slot);
+    hits[i].similarity = hits[i].score;
+    hits[i].score = boosts_score(hits[i].similarity, boosts_of_slot(b, slot));
+  }
+}
