@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "engine/attributes/attribute_selection.h"
 
 /* Sums are rounded, and decay() is not quite monotone. Both errors are far below this share. */
 #define SLACK 1e-11
@@ -17,9 +16,9 @@ enum { LEVEL_MAX = 254 };
 
 enum { BLOCK_WORDS = PQ_BLOCK_ITEMS / 64 };
 
-/* So many items of a block are compared by their values. Of more, the search that follows has to look at many anyway.
- */
-enum { COMPARED_MAX = PQ_BLOCK_ITEMS / 8 };
+/* Items that are left are compared by their values if they are fewer than in a bucket, whose values may be very
+ * different. Of more, comparing would leave out few. */
+enum { COMPARED_SHARE = 128 };
 
 /* Does an item of the arena lack the attribute? */
 static bool is_sparse(const struct boosts *b, size_t i)
@@ -105,59 +104,65 @@ static void make_levels(const struct boost_bounds *bounds, double least)
   }
 }
 
-/* Write a byte for each bit. */
-static void spread_bits(const uint64_t *words, size_t n, uint8_t *bytes)
+/* ---- One boost ---- */
+
+/* The items that the filter admits, or the others, or all. */
+static void narrow_by_filter(const struct boost_bounds *bounds, size_t n_words, uint64_t *words)
 {
-  for (size_t i = 0; i < n; i++)
-    bytes[i] = (uint8_t)(words[i / 64] >> i % 64 & 1);
+  bool is_enough[] = { bounds->levels[0] <= LEVEL_MAX, bounds->levels[1] <= LEVEL_MAX };
+
+  for (size_t w = 0; w < n_words; w++) {
+    uint64_t matched = bounds->boosts->v[0].words[w];
+    words[w] &= (is_enough[1] ? matched : 0) | (is_enough[0] ? ~matched : 0);
+  }
+}
+
+/* The items whose bucket has a low enough level. */
+static void narrow_by_bucket(const struct boost_bounds *bounds, size_t n_words, uint64_t *words)
+{
+  const struct boosts *b = bounds->boosts;
+  const uint8_t *buckets = attribute_columns_buckets(b->arena->attributes, b->v[0].attribute);
+  uint8_t set[VALUE_BUCKETS / 8] = { 0 };
+  uint64_t found[BLOCK_WORDS];
+
+  for (size_t bucket = 0; bucket < VALUE_BUCKETS; bucket++)
+    set[bucket / 8] |= (uint8_t)((bounds->levels[bucket] <= LEVEL_MAX) << bucket % 8);
+  for (size_t first = 0; first < n_words; first += BLOCK_WORDS) {
+    size_t n = size_min(BLOCK_WORDS, n_words - first);
+    bounds->kernels->select_set_u8(buckets + first * 64, n, set, found);
+    for (size_t w = 0; w < n; w++)
+      words[first + w] &= found[w];
+  }
+}
+
+/* ---- Several boosts ---- */
+
+/* Write a byte for each bit. */
+static void spread_bits(const uint64_t *words, size_t n_words, uint8_t *bytes)
+{
+  for (size_t i = 0; i < n_words * 8; i++) {
+    uint64_t eight = (words[i / 8] >> i % 8 * 8 & 0xff) * 0x0101010101010101; /* in each byte */
+    uint64_t each = eight & 0x8040201008040201;                               /* byte k keeps bit k */
+    each = (each + 0x7f7f7f7f7f7f7f7f) >> 7 & 0x0101010101010101;             /* 1 if there is one */
+    memcpy(bytes + i * 8, &each, sizeof each);
+  }
 }
 
 /* Fill in the buckets of n slots. */
 static void fill_block(const struct boost_bounds *bounds, size_t first, size_t n)
 {
   const struct boosts *b = bounds->boosts;
-  uint64_t found[BLOCK_WORDS];
 
   for (size_t i = 0; i < b->n; i++) {
     uint8_t *row = bounds->block + i * PQ_BLOCK_ITEMS;
-    if (b->v[i].filter) {
-      attribute_selection_words(b->v[i].filter, first / 64, bits_words(n), found);
-      spread_bits(found, n, row);
-    } else {
+    if (b->v[i].filter)
+      spread_bits(b->v[i].words + first / 64, bits_words(n), row);
+    else
       memcpy(row, attribute_columns_buckets(b->arena->attributes, b->v[i].attribute) + first, n);
-    }
   }
 }
 
-/* Which filters admit a slot of the block? */
-static unsigned matched_of(const struct boost_bounds *bounds, uint32_t at)
-{
-  unsigned matched = 0;
-
-  for (size_t i = 0; i < bounds->boosts->n; i++) {
-    if (bounds->boosts->v[i].filter)
-      matched |= (unsigned)bounds->block[i * PQ_BLOCK_ITEMS + at] << i;
-  }
-  return matched;
-}
-
-/* Set the bits of those that are found in a block. */
-static uint64_t set_found(const struct boost_bounds *bounds, double least, size_t first, const uint32_t *found,
-                          size_t n, uint64_t *words)
-{
-  uint64_t n_set = 0;
-
-  for (size_t i = 0; i < n; i++) {
-    if (n <= COMPARED_MAX &&
-        boosts_sum(bounds->boosts, (uint32_t)first + found[i], matched_of(bounds, found[i])) < least)
-      continue;
-    bits_set(words, found[i]);
-    n_set++;
-  }
-  return n_set;
-}
-
-static uint64_t narrow_block(const struct boost_bounds *bounds, double least, size_t first, size_t n, uint64_t *words)
+static void narrow_block(const struct boost_bounds *bounds, size_t first, size_t n, uint64_t *words)
 {
   const uint8_t *tables[QUERY_BOOSTS_MAX];
   uint8_t rows[QUERY_BOOSTS_MAX];
@@ -171,25 +176,62 @@ static uint64_t narrow_block(const struct boost_bounds *bounds, double least, si
   size_t n_found =
       bounds->kernels->pq_scan(tables, rows, bounds->boosts->n, bounds->block, n, LEVEL_MAX, words, NULL, found);
   memset(words, 0, bits_words(n) * sizeof *words);
-  return set_found(bounds, least, first, found, n_found, words);
+  for (size_t i = 0; i < n_found; i++)
+    bits_set(words, found[i]);
+}
+
+static void narrow_by_sums(const struct boost_bounds *bounds, size_t n_slots, uint64_t *words)
+{
+  for (size_t first = 0; first < n_slots; first += PQ_BLOCK_ITEMS) {
+    size_t n = size_min(PQ_BLOCK_ITEMS, n_slots - first);
+    if (bits_count(words + first / 64, bits_words(n)) > 0)
+      narrow_block(bounds, first, n, words + first / 64);
+  }
+}
+
+/* ---- All ---- */
+
+static void narrow_by_levels(const struct boost_bounds *bounds, double least, uint64_t *words)
+{
+  const struct boosts *b = bounds->boosts;
+  size_t n_slots = b->arena->n_slots;
+
+  make_levels(bounds, least);
+  if (b->n == 1)
+    (b->v[0].filter ? narrow_by_filter : narrow_by_bucket)(bounds, bits_words(n_slots), words);
+  else
+    narrow_by_sums(bounds, n_slots, words);
+}
+
+/* Compare the items that are left by their values. */
+static uint64_t compare_left(const struct boosts *b, double least, size_t n_words, uint64_t *words)
+{
+  uint64_t n_left = 0;
+
+  for (size_t w = 0; w < n_words; w++) {
+    for (uint64_t rest = words[w]; rest; rest &= rest - 1) {
+      uint32_t slot = (uint32_t)(w * 64 + (size_t)__builtin_ctzll(rest));
+      if (boosts_of_slot(b, slot) < least)
+        bits_clear(words, slot);
+      else
+        n_left++;
+    }
+  }
+  return n_left;
 }
 
 uint64_t boost_bounds_narrow(const struct boost_bounds *bounds, double least, uint64_t *words)
 {
-  size_t n_slots = bounds->boosts->arena->n_slots;
-  uint64_t n_left = 0;
+  const struct boosts *b = bounds->boosts;
+  size_t n_slots = b->arena->n_slots, n_words = bits_words(n_slots);
+
+  uint64_t n_left = bits_count(words, n_words);
 
   if (least == -INFINITY)
-    return bits_count(words, bits_words(n_slots));
-  if (least > bounds->highest) {
-    memset(words, 0, bits_words(n_slots) * sizeof *words);
-    return 0;
+    return n_left;
+  if (n_left > n_slots / COMPARED_SHARE) {
+    narrow_by_levels(bounds, least, words);
+    n_left = bits_count(words, n_words);
   }
-  make_levels(bounds, least);
-  for (size_t first = 0; first < n_slots; first += PQ_BLOCK_ITEMS) {
-    size_t n = size_min(PQ_BLOCK_ITEMS, n_slots - first);
-    if (bits_count(words + first / 64, bits_words(n)) > 0)
-      n_left += narrow_block(bounds, least, first, n, words + first / 64);
-  }
-  return n_left;
+  return n_left <= n_slots / COMPARED_SHARE ? compare_left(b, least, n_words, words) : n_left;
 }

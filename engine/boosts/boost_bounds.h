@@ -27,7 +27,7 @@ struct boost_bounds {
   uint8_t *block;                               /* [n][PQ_BLOCK_ITEMS] and PQ_FILTER_PAD: buckets of a block */
 };
 
-/* Make bounds, in the region. Returns ERR_MEMORY. */
+/* Make bounds, in the region, for boosts whose filters are evaluated. Returns ERR_MEMORY. */
 err_t boost_bounds_make(const struct boosts *b, const struct kernels *kernels, struct region *region,
                         struct boost_bounds **out);
 

@@ -10,7 +10,7 @@
 /* The first round finds FIRST_TIMES as many hits as are wanted: the lower its last one, the fewer items are left.
  * Later rounds find LATER_TIMES as many as the round before, up to LATER_MAX, or all that are left if these are at most
  * ALL_MAX. */
-enum { FIRST_TIMES = 2, FIRST_MORE = 6, LATER_TIMES = 4, LATER_MAX = 1 << 16, ALL_MAX = 4096 };
+enum { FIRST_TIMES = 3, FIRST_MORE = 10, LATER_TIMES = 4, LATER_MAX = 1 << 16, ALL_MAX = 4096 };
 
 /* The sum in double has an error far below this share. */
 #define SLACK 1e-14
@@ -19,7 +19,7 @@ enum { FIRST_TIMES = 2, FIRST_MORE = 6, LATER_TIMES = 4, LATER_MAX = 1 << 16, AL
 enum { ROUNDS_MAX = 64, APPROXIMATE_ROUNDS_MAX = 8 };
 
 /* If a sixteenth of the items is left, seeds come first: about SEEDS items, found by a sample. */
-enum { MANY_SHARE = 16, SAMPLE = 4096, SEEDS = 1024, SEEDS_SHARE = 4 };
+enum { MANY_SHARE = 16, SAMPLE = 2048, SEEDS = 1024, SEEDS_SHARE = 4 };
 
 err_t boosted_search_begin(const struct arena *arena, const struct attributes *attributes,
                            const struct kernels *kernels, const struct query *query, const struct admit *admit,
@@ -123,6 +123,7 @@ static err_t begin_later(struct boosted_search *s, struct region *kept)
   memcpy(s->left, s->admitted->words, n_words * sizeof *s->left);
   for (size_t i = 0; i < s->admitted->n_excluded; i++)
     bits_clear(s->left, s->admitted->excluded[i]);
+  TRY(boosts_evaluate(&s->boosts, kept));
   return boost_bounds_make(&s->boosts, s->kernels, kept, &s->bounds);
 }
 
@@ -149,18 +150,16 @@ static int compare_falling(const void *a, const void *b)
 /* Return boosts that about SEEDS of the n items of the words have, by a sample of them. */
 static err_t find_seed_boosts(const struct boosted_search *s, uint64_t n, struct region *scratch, double *out)
 {
-  size_t n_words = bits_words(s->arena->n_slots), step = (size_t)(n / SAMPLE) + 1, n_drawn = 0, skipped = 0;
+  size_t n_words = bits_words(s->arena->n_slots), step = (size_t)(n / SAMPLE) + 1, n_drawn = 0;
   double *drawn;
 
-  TRY(region_array(scratch, SAMPLE + 1, sizeof *drawn, &drawn));
-  for (size_t w = 0; w < n_words; w++) {
-    for (uint64_t rest = s->words[w]; rest; rest &= rest - 1) {
-      if (skipped++ % step == 0)
-        drawn[n_drawn++] = boosts_of_slot(&s->boosts, (uint32_t)(w * 64 + (size_t)__builtin_ctzll(rest)));
-    }
+  TRY(region_array(scratch, 2 * SAMPLE, sizeof *drawn, &drawn));
+  for (size_t w = 0; w < n_words; w += step) {
+    for (uint64_t rest = s->words[w]; rest && n_drawn < 2 * SAMPLE; rest &= rest - 1)
+      drawn[n_drawn++] = boosts_of_slot(&s->boosts, (uint32_t)(w * 64 + (size_t)__builtin_ctzll(rest)));
   }
   qsort(drawn, n_drawn, sizeof *drawn, compare_falling);
-  *out = drawn[size_min(SEEDS / step, n_drawn - 1)];
+  *out = n_drawn > 0 ? drawn[size_min(SEEDS / step, n_drawn - 1)] : INFINITY;
   return ERR_OK;
 }
 
@@ -198,6 +197,8 @@ static err_t narrow(struct boosted_search *s, struct region *kept, struct region
   s->is_seeding = false;
   if (n > s->arena->n_slots / MANY_SHARE && n > SEEDS_SHARE * SEEDS && !s->was_seeded)
     TRY(seed(s, least, scratch, &n));
+  if (!s->is_seeding) /* the others cannot be hits any more */
+    memcpy(s->left, s->words, bits_words(s->arena->n_slots) * sizeof *s->left);
   s->plain.k = n <= ALL_MAX ? (uint32_t)n : later_k(s);
   s->admit = (struct admit){ .words = s->words, .n_admitted = n };
   return ERR_OK;

@@ -30,7 +30,7 @@ struct boosted_search {
   size_t k;                    /* hits that the last round asked for that did not ask for all */
   struct admit admit;          /* what it admits */
   struct answer found;         /* what it has found, by similarity */
-  uint64_t *left;              /* [bits_words(n_slots)] admitted, and not found yet; NULL before the second round */
+  uint64_t *left;              /* [bits_words(n_slots)] can be hits, and are not found yet; NULL in the first round */
   uint64_t *words;             /* [bits_words(n_slots)] for admit */
   struct hit *hits;            /* [n_hits] the best so far, in order: at most k. Keys are the arena's */
   size_t n_hits;

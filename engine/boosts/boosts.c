@@ -93,6 +93,21 @@ err_t boosts_bind(const struct arena *arena, const struct attributes *attributes
   return ERR_OK;
 }
 
+err_t boosts_evaluate(struct boosts *b, struct region *region)
+{
+  size_t n_words = bits_words(b->arena->n_slots);
+  uint64_t *words;
+
+  for (size_t i = 0; i < b->n; i++) {
+    if (!b->v[i].filter)
+      continue;
+    TRY(region_array(region, n_words, sizeof *words, &words));
+    attribute_selection_words(b->v[i].filter, 0, n_words, words);
+    b->v[i].words = words;
+  }
+  return ERR_OK;
+}
+
 /* ---- Sums ---- */
 
 static double clamp(double boost)
@@ -111,31 +126,29 @@ double boosts_of_value(const struct boosts *b, size_t i, double value)
   return clamp(boost->weight * value);
 }
 
-double boosts_sum(const struct boosts *b, uint32_t slot, unsigned matched)
+/* Does the filter of a boost admit a slot? */
+static bool is_matched(const struct bound_boost *boost, uint32_t slot)
 {
-  double sum = 0.0, value = 0.0;
+  uint64_t word;
 
-  for (size_t i = 0; i < b->n; i++) {
-    bool counts = b->v[i].filter ? matched >> i & 1
-                                 : attribute_columns_number(b->arena->attributes, b->v[i].attribute, slot, &value);
-    if (counts)
-      sum += boosts_of_value(b, i, value);
-  }
-  return sum;
+  if (boost->words)
+    return bits_get(boost->words, slot);
+  attribute_selection_words(boost->filter, slot / 64, 1, &word);
+  return word >> slot % 64 & 1;
 }
 
 double boosts_of_slot(const struct boosts *b, uint32_t slot)
 {
-  unsigned matched = 0;
-  uint64_t word;
+  double sum = 0.0, value = 0.0;
 
   for (size_t i = 0; i < b->n; i++) {
-    if (!b->v[i].filter)
-      continue;
-    attribute_selection_words(b->v[i].filter, slot / 64, 1, &word);
-    matched |= (unsigned)(word >> slot % 64 & 1) << i;
+    const struct bound_boost *boost = &b->v[i];
+    bool counts = boost->filter ? is_matched(boost, slot)
+                                : attribute_columns_number(b->arena->attributes, boost->attribute, slot, &value);
+    if (counts)
+      sum += boosts_of_value(b, i, value);
   }
-  return boosts_sum(b, slot, matched);
+  return sum;
 }
 
 void boosts_add(const struct boosts *b, struct hit *hits, size_t n)

@@ -24,12 +24,12 @@ err_t boosts_parse(struct query *query, const struct attributes *attributes, str
 struct bound_boost {
   double weight;
   const struct attribute_selection *filter; /* NULL: there is an attribute */
+  const uint64_t *words;                    /* of the filter, for all slots; NULL: not known yet */
   size_t attribute;
   double half_life_ms; /* 0: the value itself counts */
 };
 
-/* The boosts of a query, bound to an arena. Bit i of `matched` says below whether the filter of boost i admits a slot.
- */
+/* The boosts of a query, bound to an arena. */
 struct boosts {
   const struct arena *arena;
   double now_ms;
@@ -41,13 +41,13 @@ struct boosts {
 err_t boosts_bind(const struct arena *arena, const struct attributes *attributes, const struct query *query,
                   struct region *region, struct boosts *out);
 
+/* Evaluate the filters for all slots: from here on, each is looked up. Returns ERR_MEMORY. */
+err_t boosts_evaluate(struct boosts *b, struct region *region);
+
 /* Return what a boost adds if its attribute has this value, or, for a filter, if the filter admits the slot. */
 double boosts_of_value(const struct boosts *b, size_t i, double value);
 
 /* Return the sum of a slot's boosts. */
-double boosts_sum(const struct boosts *b, uint32_t slot, unsigned matched);
-
-/* The same, and find which filters admit the slot. */
 double boosts_of_slot(const struct boosts *b, uint32_t slot);
 
 /* Return the score of an item. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/bench filtered_vectors: `exact` of mol, bilinear and dot with filters that admit few or many items, shared by a
- * batch or different for each of its queries, with excluded keys, and with at most n hits of a value; the last two for
- * recjpq too. Each row takes turns with the same search without a filter. Answers are compared with brute force under the same filter, and each hit with
- * the filter. Peers race under filters, over the vectors of bilinear and dot.
+ * batch or different for each of its queries, with excluded keys, with at most n hits of a value, and with boosts; the
+ * last three for recjpq too. Each row takes turns with the same search without a filter. Answers are compared with brute
+ * force under the same filter, and each hit with the filter. Peers race under filters, over the vectors of bilinear and
+ * dot.
  */
 #include <math.h>
 #include <stdio.h>
@@ -19,13 +20,30 @@
 
 enum { LIKED = 128, QUERIES = BENCH_BATCH_MAX, FILTER_BYTES = 64, UPDATE_ITEMS = 4096, MAKER_ITEMS = 100 };
 
-/* `maker` has about MAKER_ITEMS random items of each value, `kind` items that are alike. */
-enum { LOT, MAKER, KIND, ATTRIBUTES };
+/* `maker` has about MAKER_ITEMS random items of each value, `kind` items that are alike. `published` is up to DAYS ago. */
+enum { LOT, MAKER, KIND, PUBLISHED, ATTRIBUTES };
 static const struct attribute attributes[ATTRIBUTES] = {
   [LOT] = { { (const uint8_t *)"lot", 3 }, ATTRIBUTE_NUMBER },
   [MAKER] = { { (const uint8_t *)"maker", 5 }, ATTRIBUTE_INTEGER },
   [KIND] = { { (const uint8_t *)"kind", 4 }, ATTRIBUTE_INTEGER },
+  [PUBLISHED] = { { (const uint8_t *)"published", 9 }, ATTRIBUTE_TIME },
 };
+
+#define DAY_MS INT64_C(86400000)
+#define NOW_MS (20000 * DAY_MS)
+enum { DAYS = 1000, HALF_LIFE_DAYS = 7 };
+
+/* The boosts of a row, each at most so many times as far as the best score is above the SPREAD_K-th. */
+enum { SPREAD_K = 100 };
+static const struct boosting {
+  const char *name;
+  double lot, published, few; /* of a number, of an age, and of a filter that admits 1 % */
+} boostings[] = {
+  { "0.1 lot", 0.1, 0, 0 },  { "0.3 lot", 0.3, 0, 0 },    { "1 lot", 1, 0, 0 },
+  { "10 lot", 10, 0, 0 },    { "1 published", 0, 1, 0 }, { "1 of few", 0, 0, 1 },
+  { "all three", 0.3, 1, 1 },
+};
+enum { BOOSTINGS = sizeof boostings / sizeof boostings[0] };
 
 static const double shares[] = { 0.5, 0.3, 0.1, 0.03, 0.01, 0.001 };
 enum { SHARES = sizeof shares / sizeof shares[0] };
@@ -52,6 +70,7 @@ struct limits {
   bool is_seen;  /* the excluded keys are a set that was made before */
   bool is_liked; /* they are the LIKED best items of the query, and then any others */
   struct max_per max_per;
+  const struct boosting *boosting; /* NULL: none */
 };
 
 struct bench {
@@ -61,6 +80,7 @@ struct bench {
   struct searcher *judge; /* keeps the answers of the engine's searcher as they are */
   struct method exact, brute_force;
   struct region region;
+  double spread; /* as above, on average */
   float *lot; /* [items] uniform in 0..1: the attribute `lot` */
   uint8_t (*keys)[BENCH_KEY_BYTES];
   struct engine_racer plain;
@@ -134,6 +154,29 @@ static void set_excluded(struct bench *b, size_t q, struct query *query)
     make_seen(b, query);
 }
 
+static void set_boosts(struct bench *b, struct query *query)
+{
+  const struct boosting *from = b->limits.boosting;
+  struct boost *boosts;
+  size_t n = 0;
+
+  bench_check(region_array(&b->region, QUERY_BOOSTS_MAX, sizeof *boosts, &boosts));
+  if (from->lot > 0)
+    boosts[n++] = (struct boost){ .weight = from->lot, .attribute = attributes[LOT].name };
+  if (from->published > 0)
+    boosts[n++] = (struct boost){ .weight = from->published,
+                                  .attribute = attributes[PUBLISHED].name,
+                                  .half_life_ms = HALF_LIFE_DAYS * DAY_MS };
+  if (from->few > 0)
+    boosts[n++] = (struct boost){ .weight = from->few, .filter = span_of_str("lot >= 0.99") };
+  for (size_t i = 0; i < n; i++)
+    boosts[i].weight *= b->spread;
+  query->boosts = boosts;
+  query->n_boosts = n;
+  query->now_unix_ms = NOW_MS;
+  bench_check(engine_check_filter(b->engine.engine, query, &b->region));
+}
+
 static void prepare(void *self, size_t round)
 {
   struct bench *b = self;
@@ -149,6 +192,8 @@ static void prepare(void *self, size_t round)
     b->queries[q] = (struct query){ .space = span_of_str("bench"), .k = s->k, .vector = { vector, s->dim } };
     b->queries[q].max_per = b->limits.max_per;
     set_filter(b, q, &b->queries[q]);
+    if (b->limits.boosting)
+      set_boosts(b, &b->queries[q]);
     if (b->limits.n_excluded > 0)
       set_excluded(b, q, &b->queries[q]);
   }
@@ -272,7 +317,9 @@ static void name_variant(const struct bench *b, size_t bytes, char *out)
   struct limits l = b->limits;
   const char *name = b->subject->name;
 
-  if (l.max_per.n)
+  if (l.boosting)
+    snprintf(out, bytes, "%s, boosts: %s", name, l.boosting->name);
+  else if (l.max_per.n)
     snprintf(out, bytes, "%s, %u of a %.*s", name, l.max_per.n, (int)l.max_per.attribute.n, l.max_per.attribute.p);
   else if (l.n_excluded)
     snprintf(out, bytes, "%s, %zu %s%s", name, l.n_excluded, l.is_liked ? "liked " : "",
@@ -317,10 +364,28 @@ static size_t at_most(size_t n, size_t most)
   return n < most ? n : most;
 }
 
+static void measure_spread(struct bench *b)
+{
+  const struct subject *s = b->subject;
+  struct query query = { .space = span_of_str("bench"), .k = SPREAD_K };
+  const struct query *queries = &query;
+  struct answer answer = { 0 };
+
+  b->spread = 0;
+  for (size_t q = 0; q < QUERIES; q++) {
+    query.vector = (struct floats){ s->queries + q * s->dim, s->dim };
+    bench_check(searcher_search(b->judge, 0, &b->exact, &queries, 1, &answer));
+    b->spread += (double)(answer.hits[0].score - answer.hits[answer.n_hits - 1].score) / QUERIES;
+  }
+}
+
 static void race_all(struct bench *b)
 {
   size_t batch = b->subject->batch, tenth = b->subject->items / 10;
 
+  measure_spread(b);
+  for (size_t i = 0; i < BOOSTINGS; i++)
+    race_at(b, (struct limits){ .share = 1, .boosting = &boostings[i] }, batch);
   race_at(b, (struct limits){ .share = 1, .n_excluded = at_most(10000, tenth) }, BENCH_BATCH_MAX);
   race_at(b, (struct limits){ .share = 1, .n_excluded = at_most(10000, tenth), .is_seen = true }, BENCH_BATCH_MAX);
   race_at(b, (struct limits){ .share = 1, .n_excluded = at_most(10000, tenth), .is_seen = true, .is_liked = true },
@@ -363,6 +428,8 @@ static void draw_attributes(struct bench *b, size_t item, struct attribute_value
   b->lot[item] = (float)dice_below(&b->options.dice, 1 << 24) * 0x1p-24f;
   out[LOT].value = (struct value){ .kind = VALUE_NUMBER, .number = (double)b->lot[item] };
   out[MAKER].value = (struct value){ .kind = VALUE_INTEGER, .integer = maker };
+  out[PUBLISHED].value = (struct value){ .kind = VALUE_INTEGER,
+                                         .integer = NOW_MS - (int64_t)dice_below(&b->options.dice, DAYS * DAY_MS) };
   out[KIND].value = (struct value){ .kind = VALUE_INTEGER, .integer = kind_of(b, item) };
   for (size_t a = 0; a < ATTRIBUTES; a++)
     out[a].name = attributes[a].name;
