@@ -118,8 +118,10 @@ static err_t explain(const struct search *s, const struct query *query, const st
   TRY(explain_begin(&of, &s->searcher->scratch, &explanations, &scored));
   if (scored.n_admitted > 0)
     TRY(score_items(s, query, &scored, &scores));
-  TRY(boosts_bind(s->arena, attributes, query, &s->searcher->scratch, &boosts));
-  boosts_add(&boosts, scores.hits, scores.n_hits);
+  if (query->n_boosts > 0) {
+    TRY(boosts_bind(s->arena, attributes, query, &s->searcher->scratch, &boosts));
+    boosts_add(&boosts, scores.hits, scores.n_hits);
+  }
   explain_finish(&of, answer, scores.hits, scores.n_hits, explanations);
   answer->explanations = explanations;
   answer->n_explanations = query->n_explain;

@@ -16,10 +16,6 @@ enum { LEVEL_MAX = 254 };
 
 enum { BLOCK_WORDS = PQ_BLOCK_ITEMS / 64 };
 
-/* Items that are left are compared by their values if they are fewer than in a bucket, whose values may be very
- * different. Of more, comparing would leave out few. */
-enum { COMPARED_SHARE = 128 };
-
 /* Does an item of the arena lack the attribute? */
 static bool is_sparse(const struct boosts *b, size_t i)
 {
@@ -191,47 +187,17 @@ static void narrow_by_sums(const struct boost_bounds *bounds, size_t n_slots, ui
 
 /* ---- All ---- */
 
-static void narrow_by_levels(const struct boost_bounds *bounds, double least, uint64_t *words)
+uint64_t boost_bounds_narrow(const struct boost_bounds *bounds, double least, uint64_t *words)
 {
   const struct boosts *b = bounds->boosts;
   size_t n_slots = b->arena->n_slots;
 
+  if (least == -INFINITY)
+    return bits_count(words, bits_words(n_slots));
   make_levels(bounds, least);
   if (b->n == 1)
     (b->v[0].filter ? narrow_by_filter : narrow_by_bucket)(bounds, bits_words(n_slots), words);
   else
     narrow_by_sums(bounds, n_slots, words);
-}
-
-/* Compare the items that are left by their values. */
-static uint64_t compare_left(const struct boosts *b, double least, size_t n_words, uint64_t *words)
-{
-  uint64_t n_left = 0;
-
-  for (size_t w = 0; w < n_words; w++) {
-    for (uint64_t rest = words[w]; rest; rest &= rest - 1) {
-      uint32_t slot = (uint32_t)(w * 64 + (size_t)__builtin_ctzll(rest));
-      if (boosts_of_slot(b, slot) < least)
-        bits_clear(words, slot);
-      else
-        n_left++;
-    }
-  }
-  return n_left;
-}
-
-uint64_t boost_bounds_narrow(const struct boost_bounds *bounds, double least, uint64_t *words)
-{
-  const struct boosts *b = bounds->boosts;
-  size_t n_slots = b->arena->n_slots, n_words = bits_words(n_slots);
-
-  uint64_t n_left = bits_count(words, n_words);
-
-  if (least == -INFINITY)
-    return n_left;
-  if (n_left > n_slots / COMPARED_SHARE) {
-    narrow_by_levels(bounds, least, words);
-    n_left = bits_count(words, n_words);
-  }
-  return n_left <= n_slots / COMPARED_SHARE ? compare_left(b, least, n_words, words) : n_left;
+  return bits_count(words, bits_words(n_slots));
 }

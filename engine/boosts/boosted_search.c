@@ -7,10 +7,21 @@
 
 #include "base/size.h"
 
-/* The first round finds FIRST_TIMES as many hits as are wanted: the lower its last one, the fewer items are left.
- * Later rounds find LATER_TIMES as many as the round before, up to LATER_MAX, or all that are left if these are at most
- * ALL_MAX. */
-enum { FIRST_TIMES = 3, FIRST_MORE = 10, LATER_TIMES = 4, LATER_MAX = 1 << 16, ALL_MAX = 4096 };
+/* The first round finds more hits than are wanted: the lower its last one, the fewer items are left. Twice as many
+ * more, but FIRST_MORE_MAX at most: many hits take memory. Later rounds find LATER_TIMES as many as the round before,
+ * up to LATER_MAX, or all that are left if these are at most ALL_MAX. */
+enum {
+  FIRST_TIMES = 2,
+  FIRST_MORE = 10,
+  FIRST_MORE_MAX = 1 << 13,
+  LATER_TIMES = 4,
+  LATER_MAX = 1 << 16,
+  ALL_MAX = 4096
+};
+
+/* Items that are left are compared by their values if they are fewer than in a bucket of a column, whose values may be
+ * very different; and from the COMPARED_FROM-th round on, which few searches come to. */
+enum { COMPARED_SHARE = 128, COMPARED_FROM = 2 };
 
 /* The sum in double has an error far below this share. */
 #define SLACK 1e-14
@@ -37,7 +48,7 @@ err_t boosted_search_begin(const struct arena *arena, const struct attributes *a
     .missed_below = -INFINITY,
     .answer = answer,
   };
-  out->k = FIRST_TIMES * (size_t)query->k + FIRST_MORE;
+  out->k = query->k + size_min(FIRST_TIMES * (size_t)query->k + FIRST_MORE, FIRST_MORE_MAX);
   out->plain.k = (uint32_t)size_min(out->k, UINT32_MAX);
   TRY(region_array(region, size_min(query->k, arena->n_slots), sizeof *out->hits, &out->hits));
   return boosts_bind(arena, attributes, query, region, &out->boosts);
@@ -164,9 +175,9 @@ static err_t find_seed_boosts(const struct boosted_search *s, uint64_t n, struct
 }
 
 /* Choose the items with the largest boosts, if they are much fewer than the n items of the words. */
-static err_t seed(struct boosted_search *s, double least, struct region *scratch, uint64_t *n)
+static err_t seed(struct boosted_search *s, struct region *scratch, uint64_t *n)
 {
-  double seed_boosts;
+  double seed_boosts, least = least_boosts(s);
 
   s->was_seeded = true;
   TRY(find_seed_boosts(s, *n, scratch, &seed_boosts));
@@ -185,18 +196,52 @@ static uint32_t later_k(struct boosted_search *s)
   return (uint32_t)s->k;
 }
 
+/* Would an item be a hit if it were as similar as those that are left may be? */
+static bool can_be_hit(const struct boosted_search *s, uint32_t slot)
+{
+  float best = boosts_score(s->most_similar, boosts_of_slot(&s->boosts, slot)), threshold = threshold_of(s);
+
+  if (best != threshold || threshold == -INFINITY)
+    return best > threshold || threshold == -INFINITY;
+  return span_compare(keys_get(&s->arena->keys, slot), s->hits[s->n_hits - 1].key) < 0;
+}
+
+/* Leave out the items of the words that cannot be hits. Returns how many are left. Where sums are equal, keys decide:
+ * there may be many such sums, if large boosts swallow what makes similarities different. */
+static uint64_t compare_left(struct boosted_search *s)
+{
+  size_t n_words = bits_words(s->arena->n_slots);
+
+  for (size_t w = 0; w < n_words; w++) {
+    for (uint64_t rest = s->words[w]; rest; rest &= rest - 1) {
+      uint32_t slot = (uint32_t)(w * 64 + (size_t)__builtin_ctzll(rest));
+      if (!can_be_hit(s, slot))
+        bits_clear(s->words, slot);
+    }
+  }
+  return bits_count(s->words, n_words);
+}
+
+/* Find the items that can still be hits. Returns how many, or more. */
+static uint64_t select_left(struct boosted_search *s)
+{
+  uint64_t few = s->arena->n_slots / COMPARED_SHARE, n = bits_count(s->left, bits_words(s->arena->n_slots));
+
+  n = select_least(s, n <= few ? -INFINITY : least_boosts(s));
+  return n <= few || s->n_rounds >= COMPARED_FROM ? compare_left(s) : n;
+}
+
 /* Admit the items that can still be hits. If there are none, there is no further round. */
 static err_t narrow(struct boosted_search *s, struct region *kept, struct region *scratch)
 {
   if (!s->left)
     TRY(begin_later(s, kept));
   clear_found(s);
-  double least = least_boosts(s);
-  uint64_t n = select_least(s, least);
+  uint64_t n = select_left(s);
   s->is_done = n == 0;
   s->is_seeding = false;
   if (n > s->arena->n_slots / MANY_SHARE && n > SEEDS_SHARE * SEEDS && !s->was_seeded)
-    TRY(seed(s, least, scratch, &n));
+    TRY(seed(s, scratch, &n));
   if (!s->is_seeding) /* the others cannot be hits any more */
     memcpy(s->left, s->words, bits_words(s->arena->n_slots) * sizeof *s->left);
   s->plain.k = n <= ALL_MAX ? (uint32_t)n : later_k(s);
@@ -250,12 +295,13 @@ err_t boosted_search_take(struct boosted_search *s, struct region *kept, struct 
 /* What the hits guarantee. */
 static void write_receipt(const struct boosted_search *s, struct receipt *out)
 {
-  float threshold = threshold_of(s);
-  bool has_others = s->n_found > s->n_hits || out->has_bound;
+  float threshold = threshold_of(s), missed_below = s->missed_below;
 
-  out->is_exact = s->missed_below == -INFINITY || s->missed_below < threshold;
-  out->has_bound = has_others;
-  out->bound = has_others ? fmaxf(threshold, s->missed_below) : 0.0f;
+  if (s->n_found == s->admitted->n_admitted)
+    missed_below = -INFINITY; /* an approximate method has found all in the end */
+  out->is_exact = missed_below == -INFINITY || missed_below < threshold;
+  out->has_bound = s->n_hits < s->admitted->n_admitted;
+  out->bound = out->has_bound ? fmaxf(threshold, missed_below) : 0.0f;
 }
 
 err_t boosted_search_write(struct boosted_search *s, struct region *region)

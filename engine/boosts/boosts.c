@@ -19,7 +19,7 @@ static err_t check_type(const struct boost *boost, const struct attribute *attri
   switch (attribute->type) {
   case ATTRIBUTE_TIME:
     if (boost->half_life_ms == 0)
-      FAIL(ERR_QUERY, "'%.*s' is a time: give its boost a half_life_ms", n, name);
+      FAIL(ERR_QUERY, "half_life_ms is missing: '%.*s' is a time, and its age counts", n, name);
     return ERR_OK;
   case ATTRIBUTE_INTEGER:
   case ATTRIBUTE_NUMBER:
@@ -28,25 +28,26 @@ static err_t check_type(const struct boost *boost, const struct attribute *attri
            attribute_type_name(attribute->type));
     return ERR_OK;
   default:
-    FAIL(ERR_QUERY, "'%.*s' is of type %s; it must be of type integer, number or time. Give the boost a filter instead",
-         n, name, attribute_type_name(attribute->type));
+    FAIL(ERR_QUERY,
+         "attribute: '%.*s' is of type %s; it must be of type integer, number or time. A filter can compare it", n,
+         name, attribute_type_name(attribute->type));
   }
 }
 
 static err_t check_boost(const struct boost *boost, const struct attributes *attributes)
 {
-  if (attributes->n == 0)
-    FAIL(ERR_QUERY, "the configuration has no attributes");
   if (boost->attribute.n == 0) {
     if (boost->half_life_ms > 0)
       FAIL(ERR_QUERY, "half_life_ms: a filter has no age");
     return ERR_OK;
   }
+  if (attributes->n == 0)
+    FAIL(ERR_QUERY, "attribute: the configuration has no attributes");
   size_t found = attributes_find(attributes, boost->attribute, 0);
   if (found == ATTRIBUTE_NONE) {
     struct span nearest = attributes_nearest(attributes, boost->attribute);
-    FAIL(ERR_QUERY, "%s is not an attribute; the nearest is '%.*s'", log_quote(boost->attribute), (int)nearest.n,
-         (const char *)nearest.p);
+    FAIL(ERR_QUERY, "attribute: %s is not an attribute; the nearest is '%.*s'", log_quote(boost->attribute),
+         (int)nearest.n, (const char *)nearest.p);
   }
   return check_type(boost, &attributes->v[found]);
 }
@@ -55,7 +56,7 @@ err_t boosts_check(const struct query *query, const struct attributes *attribute
 {
   for (size_t i = 0; i < query->n_boosts; i++) {
     if (check_boost(&query->boosts[i], attributes) != ERR_OK)
-      FAIL(ERR_QUERY, "boosts[%zu]: %s", i, err_message());
+      FAIL(ERR_QUERY, "boosts[%zu].%s", i, err_message());
   }
   return ERR_OK;
 }

@@ -22,7 +22,7 @@ static err_t take_parameter(struct filter_parser *p, struct value *out)
   size_t number = p->token.parameter;
 
   if (number > p->n_parameters)
-    FILTER_FAIL(p->build.text, p->build.offset, "$%zu has no value: the query has %zu parameter%s", number,
+    FILTER_FAIL(p->build.text, p->build.offset, "$%zu has no value: the filter has %zu parameter%s", number,
                 p->n_parameters, p->n_parameters == 1 ? "" : "s");
   p->used |= (uint64_t)1 << (number - 1);
   *out = p->parameters[number - 1];

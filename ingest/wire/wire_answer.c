@@ -26,9 +26,9 @@ static_assert((int)VERDICT_CROWDED_OUT == (int)SLUICE__V1__EXPLANATION__VERDICT_
 static_assert((int)VERDICT_MISSED == (int)SLUICE__V1__EXPLANATION__VERDICT__MISSED, "the verdicts of the schema");
 
 /* Fields that JSON shows even if they are 0, because a reader expects them. */
-static const char *const always[] = { "hits",      "score",       "similarity", "exact",   "epoch",
-                                      "partition", "next",        "items",      "scored",  "candidates",
-                                      "queued_us", "searched_us", "answered",   "verdict", NULL };
+static const char *const always[] = { "hits",        "score",    "exact",   "epoch",      "partition",
+                                      "next",        "items",    "scored",  "candidates", "queued_us",
+                                      "searched_us", "answered", "verdict", NULL };
 
 /* The messages that an answer is made of. */
 struct pieces {

@@ -315,6 +315,8 @@ static void assert_promises(const struct query *query, const struct ranking *all
     assert_int_equal(answer->now_unix_ms, query->now_unix_ms);
   for (size_t i = 1; i < answer->n_hits; i++)
     assert_true(compare_hits(&answer->hits[i - 1], &answer->hits[i]) < 0);
+  if (!query->max_per.n)
+    assert_true(answer->receipt.has_bound == (answer->n_hits < all->n) || !answer->is_boosted);
   for (size_t i = 0; !query->max_per.n && i < all->n; i++) {
     const struct hit *hit = &all->hits[i];
     if (has_hit(answer, hit->key))
@@ -513,16 +515,16 @@ static void boosts_that_make_no_sense_are_refused(void **state)
   (void)state;
   open_world(w, ENGINE_CPU);
   assert_refused(w, (struct boost){ .attribute = span_of_str("prize") },
-                 "boosts[1]: \"prize\" is not an attribute; the nearest is 'price'");
+                 "boosts[1].attribute: \"prize\" is not an attribute; the nearest is 'price'");
   assert_refused(w, (struct boost){ .attribute = span_of_str("country") },
-                 "boosts[1]: 'country' is of type keyword; it must be of type integer, number or time. Give the boost a "
-                 "filter instead");
+                 "boosts[1].attribute: 'country' is of type keyword; it must be of type integer, number or time. A filter "
+                 "can compare it");
   assert_refused(w, (struct boost){ .attribute = span_of_str("expires") },
-                 "boosts[1]: 'expires' is a time: give its boost a half_life_ms");
+                 "boosts[1].half_life_ms is missing: 'expires' is a time, and its age counts");
   assert_refused(w, (struct boost){ .attribute = span_of_str("year"), .half_life_ms = 1 },
-                 "boosts[1]: half_life_ms: 'year' is of type integer; only a time has an age");
+                 "boosts[1].half_life_ms: 'year' is of type integer; only a time has an age");
   assert_refused(w, (struct boost){ .filter = span_of_str("year = 1"), .half_life_ms = 1 },
-                 "boosts[1]: half_life_ms: a filter has no age");
+                 "boosts[1].half_life_ms: a filter has no age");
   assert_refused(w, (struct boost){ .filter = span_of_str("year = 'x'") },
                  "boosts[1].filter: at character 8: year is an integer, and 'x' is text");
   close_world(w);

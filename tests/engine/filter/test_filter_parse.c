@@ -457,9 +457,9 @@ static void a_mistake_is_named_with_its_place_and_the_remedy(void **state)
     { "year = $65", "at character 8: expected a parameter from $1 to $64" },
     { "year = $99999999999999999999", "at character 8: expected a parameter from $1 to $64" },
     { "year = $year", "at character 8: expected a parameter from $1 to $64" },
-    { "year = $1", "at character 8: $1 has no value: the query has 0 parameters" },
-    { "year in $1", "at character 9: $1 has no value: the query has 0 parameters" },
-    { "tags has $64", "at character 10: $64 has no value: the query has 0 parameters" },
+    { "year = $1", "at character 8: $1 has no value: the filter has 0 parameters" },
+    { "year in $1", "at character 9: $1 has no value: the filter has 0 parameters" },
+    { "tags has $64", "at character 10: $64 has no value: the filter has 0 parameters" },
   };
 
   (void)state;
@@ -475,7 +475,7 @@ static void parameters_must_fit_and_be_used(void **state)
     struct row row;
   } rows[] = {
     { INTEGER(5), { "available", "the parameter $1 is not used" } },
-    { INTEGER(5), { "year = $2", "at character 8: $2 has no value: the query has 1 parameter" } },
+    { INTEGER(5), { "year = $2", "at character 8: $2 has no value: the filter has 1 parameter" } },
     { INTEGER(5), { "$1 = year", "at character 1: expected an attribute, 'has', 'not' or '(', not $1" } },
     { INTEGER(5), { "year in $1", "at character 9: expected a list, and $1 is a single value" } },
     { LIST(inner), { "country = $1", "at character 11: country is a keyword, and $1 is a list" } },
