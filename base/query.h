@@ -28,6 +28,9 @@ enum {
   QUERY_BOOSTS_MAX = 8,               /* boosts */
 };
 
+/* Limit on the weight of a boost, in magnitude. */
+#define QUERY_BOOST_WEIGHT_MAX 1e9
+
 /* Kafka's limit on the length of a topic name, in bytes. */
 enum { TOPIC_NAME_MAX = 249 };
 

@@ -8,8 +8,6 @@
 #include "ingest/wire/message_field.h"
 #include "ingest/wire/wire_value.h"
 
-#define BOOST_WEIGHT_MAX 1e9 /* in magnitude */
-
 /* Is it a topic name that Kafka allows? */
 static bool is_topic_name(const char *name)
 {
@@ -157,8 +155,9 @@ static err_t read_boost(const Sluice__V1__Boost *from, struct boost *out)
 {
   TRY(verify_text("attribute", from->attribute, ATTRIBUTE_NAME_MAX));
   TRY(verify_text("filter", from->filter, QUERY_FILTER_MAX));
-  if (!isfinite(from->weight) || fabs(from->weight) > BOOST_WEIGHT_MAX)
-    FAIL(ERR_QUERY, "weight: %g; it must be from %g to %g", from->weight, -BOOST_WEIGHT_MAX, BOOST_WEIGHT_MAX);
+  if (!isfinite(from->weight) || fabs(from->weight) > QUERY_BOOST_WEIGHT_MAX)
+    FAIL(ERR_QUERY, "weight: %g; it must be from %g to %g", from->weight, -QUERY_BOOST_WEIGHT_MAX,
+         QUERY_BOOST_WEIGHT_MAX);
   if (!*from->attribute == !*from->filter)
     FAIL(ERR_QUERY, "give it an attribute or a filter%s", *from->filter ? ", not both" : "");
   if (from->half_life_ms < 0)

@@ -26,15 +26,15 @@ static size_t key_columns(const json_t *hits)
   return widest;
 }
 
-/* Do hits have values, of max_per? */
-static bool have_values(const json_t *hits)
+/* Does a hit have this field? Values are those of max_per, similarities those of boosts. */
+static bool have(const json_t *hits, const char *name)
 {
   size_t i;
   json_t *hit;
 
   json_array_foreach(hits, i, hit)
   {
-    if (json_object_get(hit, "value"))
+    if (json_object_get(hit, name))
       return true;
   }
   return false;
@@ -56,17 +56,23 @@ static void print_value(const json_t *value, FILE *out)
 static void print_hits(const json_t *hits, FILE *out)
 {
   size_t n_columns = key_columns(hits);
+  bool has_similarities = have(hits, "similarity");
   size_t i;
   json_t *hit;
 
   fputs("  rank  key", out);
   ctl_print_spaces(n_columns - strlen("key"), out);
-  fprintf(out, "  %*s%s\n", SCORE_COLUMNS, "score", have_values(hits) ? "  value" : "");
+  fprintf(out, "  %*s", SCORE_COLUMNS, "score");
+  if (has_similarities)
+    fprintf(out, "  %*s", SCORE_COLUMNS, "similarity");
+  fputs(have(hits, "value") ? "  value\n" : "\n", out);
   json_array_foreach(hits, i, hit)
   {
     fprintf(out, "  %4zu  ", i + 1);
     ctl_print_spaces(n_columns - ctl_print_key(json_object_get(hit, "key"), out), out);
     fprintf(out, "  %*.6g", SCORE_COLUMNS, json_number_value(json_object_get(hit, "score")));
+    if (has_similarities)
+      fprintf(out, "  %*.6g", SCORE_COLUMNS, json_number_value(json_object_get(hit, "similarity")));
     print_value(json_object_get(hit, "value"), out);
     fputc('\n', out);
   }

@@ -168,6 +168,38 @@ err_t ctl_queries_max_per(struct ctl_queries *q, const struct max_per *max_per)
   return ERR_OK;
 }
 
+static json_t *make_boost(const struct boost *boost)
+{
+  bool has_filter = boost->filter.n > 0;
+  struct span text = has_filter ? boost->filter : boost->attribute;
+  json_t *json = json_pack("{s:f, s:s%}", "weight", boost->weight, has_filter ? "filter" : "attribute", text.p, text.n);
+
+  if (json && boost->half_life_ms > 0)
+    json_object_set_new(json, "half_life_ms", json_integer(boost->half_life_ms));
+  return json;
+}
+
+/* Returns NULL if a text is not UTF-8. */
+static json_t *make_boosts(const struct ctl_boosts *boosts)
+{
+  AUTO(ctl_json_close) json_t *list = json_array();
+
+  for (size_t i = 0; i < boosts->n; i++) {
+    if (json_array_append_new(list, make_boost(&boosts->v[i])) != 0)
+      return NULL;
+  }
+  return json_incref(list);
+}
+
+err_t ctl_queries_set_boosts(struct ctl_queries *q, const struct ctl_boosts *boosts)
+{
+  for (size_t i = 0; i < q->n && boosts->n > 0; i++)
+    TRY(set_field(&q->items[i], "boosts", "boosts", "--boost and --boost-if", make_boosts(boosts)));
+  for (size_t i = 0; i < q->n && boosts->has_now; i++)
+    TRY(set_field(&q->items[i], "now_unix_ms", "nowUnixMs", "--now", json_integer(boosts->now_unix_ms)));
+  return ERR_OK;
+}
+
 err_t ctl_queries_explain(struct ctl_queries *q, char **keys, int n)
 {
   for (size_t i = 0; i < q->n; i++) {

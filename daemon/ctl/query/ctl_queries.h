@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/query.h"
+#include "daemon/ctl/text/ctl_boosts.h"
 
 struct ctl_query {
   char *id;
@@ -54,6 +55,10 @@ err_t ctl_queries_like(struct ctl_queries *q, const char *key);
 
 /* Limit the hits of all queries that have the same value of an attribute. Errors as above. */
 err_t ctl_queries_max_per(struct ctl_queries *q, const struct max_per *max_per);
+
+/* Give all queries boosts, if there are some, and the time that ages in boosts are counted to, if it is given. Errors
+ * as above. */
+err_t ctl_queries_set_boosts(struct ctl_queries *q, const struct ctl_boosts *boosts);
 
 /* Let all queries explain items. Returns ERR_USAGE if a query has a list of its own; ERR_MEMORY.
  *

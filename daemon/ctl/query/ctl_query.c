@@ -45,6 +45,7 @@ struct request {
   const char *user; /* of --exclude-seen-by */
   const char *like;
   struct max_per max_per; /* n 0: not given */
+  struct ctl_boosts boosts;
 };
 
 static void request_fini(struct request *r)
@@ -85,6 +86,9 @@ static err_t take_options(struct request *r, int argc, char **argv)
     { "like", .text = &r->like },
     { "exclude-seen-by", .text = &r->user },
     { "max-per", .take = ctl_max_per_take, .context = &r->max_per },
+    { "boost", .take = ctl_boosts_take, .context = &r->boosts },
+    { "boost-if", .take = ctl_boosts_take_if, .context = &r->boosts },
+    { "now", .take = ctl_boosts_take_now, .context = &r->boosts },
     { "format", .take = ctl_ask_format, .context = &r->ask },
     { "timeout-ms", .number = &r->ask.timeout_ms, .min = 1, .max = CTL_ASK_TIMEOUT_MS_MAX },
     { 0 },
@@ -116,13 +120,15 @@ static err_t run_query(const struct ctl_options *options, int argc, char **argv)
     TRY(ctl_queries_like(&r.ask.queries, r.like));
   if (r.max_per.n)
     TRY(ctl_queries_max_per(&r.ask.queries, &r.max_per));
+  TRY(ctl_queries_set_boosts(&r.ask.queries, &r.boosts));
   return ctl_ask_run(&r.ask);
 }
 
 const struct ctl_command ctl_query_command = {
   .name = "query",
   .arguments = "[--json QUERY]... [--file FILE.jsonl]... [--filter TEXT] [--like KEY]"
-               " [--exclude-seen-by USER] [--max-per ATTRIBUTE:N]",
+               " [--exclude-seen-by USER] [--max-per ATTRIBUTE:N]"
+               " [--boost WEIGHT:ATTRIBUTE[:HALF_LIFE]]... [--boost-if WEIGHT:FILTER]... [--now TIME]",
   .summary = "send queries through Kafka, and print the answers in the order of the queries",
   .help = "  --json QUERY      a query: '{\"space\": \"SPACE\", \"k\": 10, \"vector\": [0.5, 1]}'; may be repeated\n"
           "  --file FILE       a file with one query per line; - for standard input; may be repeated\n"
@@ -133,6 +139,15 @@ const struct ctl_command ctl_query_command = {
           "                    leave out what this user has seen\n"
           "  --max-per ATTRIBUTE:N\n"
           "                    at most N hits with the same value of this attribute\n"
+          "  --boost WEIGHT:ATTRIBUTE[:HALF_LIFE]\n"
+          "                    add WEIGHT times this attribute to the score of each item: 0.2:popularity. Of a time,\n"
+          "                    add WEIGHT times 2^(-age / HALF_LIFE): 0.5:published:7d; s, m, h and d are its units.\n"
+          "                    May be repeated\n"
+          "  --boost-if WEIGHT:FILTER\n"
+          "                    add WEIGHT to the score of each item that this filter admits:\n"
+          "                    \"0.3:section = 'graphics'\". May be repeated\n"
+          "  --now TIME        count ages in boosts to this time: 2026-11-22T12:00:00Z, milliseconds since 1970, or\n"
+          "                    90s, 10m, 2h, 7d ago (default: when the query is sent)\n"
           "  --format FORMAT   table (default), or json: the answers as received, one per line\n"
           "  --timeout-ms N    how long to wait for the next answer (default: 10000)\n"
           "\n"

@@ -46,14 +46,24 @@ static uint64_t seconds_of(char unit)
   }
 }
 
-err_t ctl_option_time(const char *option, const char *text, int64_t now_unix_ms, int64_t *unix_ms)
+bool ctl_option_read_span(const char *text, int64_t *ms)
 {
   size_t n_digits = strspn(text, "0123456789");
   uint64_t unit_s = seconds_of(text[n_digits]);
+
+  if (n_digits == 0 || n_digits > 9 || unit_s == 0 || text[n_digits + 1] != '\0')
+    return false;
+  *ms = (int64_t)(strtoull(text, NULL, 10) * unit_s * 1000);
+  return true;
+}
+
+err_t ctl_option_time(const char *option, const char *text, int64_t now_unix_ms, int64_t *unix_ms)
+{
+  int64_t ago_ms;
   bool is_between;
 
-  if (n_digits > 0 && n_digits <= 9 && unit_s > 0 && text[n_digits + 1] == '\0') {
-    *unix_ms = now_unix_ms - (int64_t)(strtoull(text, NULL, 10) * unit_s * 1000);
+  if (ctl_option_read_span(text, &ago_ms)) {
+    *unix_ms = now_unix_ms - ago_ms;
     return ERR_OK;
   }
   if (rfc3339_read(span_of_str(text), unix_ms, &is_between))

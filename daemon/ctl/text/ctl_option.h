@@ -37,6 +37,9 @@ err_t ctl_option_take_only(const struct ctl_option *options, int argc, char **ar
 /* Read a whole number in [min, max]. Returns ERR_USAGE with the option's name. */
 err_t ctl_option_number(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out);
 
+/* Read a span of time: 90s, 10m, 2h or 7d, of at most nine digits. Returns false if it is none. */
+bool ctl_option_read_span(const char *text, int64_t *ms);
+
 /* Read a moment: a time as RFC 3339 has it, or how long ago it was: 90s, 10m, 2h, 7d. Returns ERR_USAGE with the
  * option's name. */
 err_t ctl_option_time(const char *option, const char *text, int64_t now_unix_ms, int64_t *unix_ms);

@@ -63,6 +63,19 @@ static void the_values_of_hits_are_a_column(void **state)
   free(text);
 }
 
+static void the_similarities_of_hits_are_a_column(void **state)
+{
+  char *text = printed("{\"id\":\"q\",\"space\":\"s\",\"hits\":[{\"key\":\"a\",\"score\":2.5,\"similarity\":2,"
+                       "\"value\":7},{\"key\":\"b\",\"score\":1.5,\"similarity\":0.0}],\"now_unix_ms\":1}");
+
+  (void)state;
+  assert_non_null(strstr(text, "q: 2 hits in s\n"
+                               "  rank  key         score    similarity  value\n"
+                               "     1  a             2.5             2  7\n"
+                               "     2  b             1.5             0\n"));
+  free(text);
+}
+
 static void a_partial_answer_says_so_in_its_table(void **state)
 {
   char *text = printed("{\"id\":\"q\",\"space\":\"s\",\"method\":\"exact\",\"receipt\":{\"exact\":false,"
@@ -110,6 +123,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_answer_is_a_table_with_its_receipt),
     cmocka_unit_test(the_values_of_hits_are_a_column),
+    cmocka_unit_test(the_similarities_of_hits_are_a_column),
     cmocka_unit_test(a_partial_answer_says_so_in_its_table),
     cmocka_unit_test(keys_cannot_control_the_terminal),
     cmocka_unit_test(an_error_is_printed_with_its_code),

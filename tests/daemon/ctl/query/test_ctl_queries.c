@@ -101,6 +101,45 @@ static void a_limit_on_the_hits_of_a_value_goes_to_all_queries_that_have_none(vo
   ctl_queries_fini(&q);
 }
 
+static void boosts_go_to_all_queries_that_have_none(void **state)
+{
+  struct ctl_boosts boosts = { 0 };
+  struct ctl_queries q;
+
+  (void)state;
+  ctl_queries_init(&q);
+  assert_int_equal(add(&q, "{\"id\":\"a\"}"), ERR_OK);
+  assert_int_equal(ctl_queries_set_boosts(&q, &boosts), ERR_OK);
+  assert_string_equal(q.items[0].text, "{\"id\":\"a\"}");
+  assert_int_equal(ctl_boosts_take(&boosts, "-0.5:price"), ERR_OK);
+  assert_int_equal(ctl_boosts_take_if(&boosts, "3:section = 'a:b'"), ERR_OK);
+  assert_int_equal(ctl_boosts_take(&boosts, "0.25:published:2d"), ERR_OK);
+  assert_int_equal(ctl_queries_set_boosts(&q, &boosts), ERR_OK);
+  assert_string_equal(q.items[0].text, "{\"id\":\"a\",\"boosts\":[{\"weight\":-0.5,\"attribute\":\"price\"},"
+                                       "{\"weight\":3.0,\"filter\":\"section = 'a:b'\"},"
+                                       "{\"weight\":0.25,\"attribute\":\"published\",\"half_life_ms\":172800000}]}");
+  assert_int_equal(ctl_queries_set_boosts(&q, &boosts), ERR_USAGE);
+  ctl_queries_fini(&q);
+}
+
+static void the_time_of_boosts_goes_to_queries_that_have_boosts_of_their_own_too(void **state)
+{
+  struct ctl_boosts boosts = { 0 }, bad = { 0 };
+  struct ctl_queries q;
+
+  (void)state;
+  ctl_queries_init(&q);
+  assert_int_equal(add(&q, "{\"id\":\"a\",\"boosts\":[]}"), ERR_OK);
+  assert_int_equal(ctl_boosts_take_if(&bad, "1:a = '\xff'"), ERR_OK);
+  assert_int_equal(ctl_queries_set_boosts(&q, &bad), ERR_USAGE);
+  assert_non_null(strstr(err_message(), "--boost and --boost-if: it is not UTF-8"));
+  assert_int_equal(ctl_boosts_take_now(&boosts, "0"), ERR_OK);
+  assert_int_equal(ctl_queries_set_boosts(&q, &boosts), ERR_OK);
+  assert_string_equal(q.items[0].text, "{\"id\":\"a\",\"boosts\":[],\"now_unix_ms\":0}");
+  assert_int_equal(ctl_queries_set_boosts(&q, &boosts), ERR_USAGE);
+  ctl_queries_fini(&q);
+}
+
 static void only_the_first_answer_to_an_open_query_is_taken(void **state)
 {
   struct ctl_queries q;
@@ -138,6 +177,8 @@ int main(void)
     cmocka_unit_test(unusable_queries_are_refused),
     cmocka_unit_test(a_filter_goes_to_all_queries_that_have_none),
     cmocka_unit_test(a_limit_on_the_hits_of_a_value_goes_to_all_queries_that_have_none),
+    cmocka_unit_test(boosts_go_to_all_queries_that_have_none),
+    cmocka_unit_test(the_time_of_boosts_goes_to_queries_that_have_boosts_of_their_own_too),
     cmocka_unit_test(only_the_first_answer_to_an_open_query_is_taken),
   };
 
