@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -509,6 +510,52 @@ class Filters(Case):
         out = self.evaluate(*files, *more).stdout
         self.assertIn("limit    at most 2 hits with the same available\n", out)
 
+    def boosts_of(self, attributes, now):
+        """What the boosts of the next test add to the score of an item."""
+        added = 0.0
+        if "price" in attributes:
+            added += -0.03 * attributes["price"]
+        if "expires" in attributes:
+            added += 2.5 * 2 ** (-max(0, now - attributes["expires"]) / (6 * 3_600_000))
+        if attributes.get("country") in ("de", "at"):
+            added += 1.5
+        if "year" in attributes:
+            added += 0.001 * attributes["year"]
+        return added
+
+    def test_boosts(self):
+        now = filters.Draw.NOW
+        for attributes in self.attributes.values():  # with numbers such as 1e300 there would be no tolerance
+            for name in ("price", "year"):
+                if abs(attributes.get(name, 0)) > 1e4:
+                    del attributes[name]
+        path = self.write_attributes()
+        added = np.array([self.boosts_of(self.attributes.get(int(i), {}), now) for i in self.ids])
+        more = ["--boost", "-0.03:price", "--boost", "2.5:expires:6h", "--boost-if", "1.5:country in ('de', 'at')",
+                "--boost", "0.001:year", "--attributes", path, *self.types]
+        at_now = [*more, "--now", "2026-09-21T14:13:20Z"]
+        for similarity, method in (("dot", "brute_force"), ("recjpq", "pqtopk"), ("recjpq", "prune(4)")):
+            *files, scores = self.files(similarity)
+            with self.subTest(similarity=similarity, method=method):
+                found = self.answers(*files, method, 50, *at_now)
+                self.assertTrue(np.all(found["exact"] == 1))
+                self.assert_receipts(found, self.ids, scores + added, 4e-6 * np.abs(scores + added).max())
+                metadata = safetensors_io.read(self.folder / "answers.safetensors")[1]
+                self.assertEqual(metadata["now_unix_ms"], str(now))
+                rows = [json.loads(line) for line in self.evaluate(
+                    *files, "--json", "--method", "exact", "--method", method, *at_now).stdout.splitlines()]
+                self.assertEqual([(row["recall_at_k"], row["now_unix_ms"]) for row in rows], [(1, now)] * len(rows))
+        out = self.evaluate(*files, *at_now).stdout
+        self.assertIn("boosts   -0.03:price\n         2.5:expires:6h\n         1.5:country in ('de', 'at')\n"
+                      "         0.001:year\nnow      2026-09-21T14:13:20.000Z: ages in boosts are counted to it\n", out)
+        # Without --now, the time is in the output, and makes the run repeatable.
+        found = self.answers(*files, "exact", 50, *more)
+        used = int(safetensors_io.read(self.folder / "answers.safetensors")[1]["now_unix_ms"])
+        self.assertLess(abs(used / 1000 - time.time()), 600)
+        again = self.answers(*files, "exact", 50, *more, "--now", used)
+        np.testing.assert_array_equal(found["top_scores"], again["top_scores"])
+        self.assertNotIn("now_unix_ms", self.evaluate(*files, "--json").stdout)
+
     def test_random_filters(self):
         path = self.write_attributes()
         for similarity in ("dot", "bilinear", "recjpq"):
@@ -607,6 +654,13 @@ class Filters(Case):
                 (["--parameters", "[]", *with_types], 2, "--parameters needs --filter"),
                 (["--max-per", "year:1"], 2, "--max-per needs --attributes"),
                 (["--max-per", "tags:1", *with_types], 1, "'tags' is of type keywords"),
+                (["--boost", "1:year"], 2, "--boost and --boost-if need --attributes"),
+                (["--now", "0", *with_types], 2, "--now is for --boost"),
+                (["--boost", "x:year", *with_types], 2, "--boost expects a weight, an attribute"),
+                (["--boost", "1:yaer", *with_types], 1, "boosts[0]", "not an attribute; the nearest is 'year'"),
+                (["--boost", "1:expires", *with_types], 1, "boosts[0]: 'expires' is a time"),
+                (["--boost", "1:year", "--boost-if", "1:price << 3", *with_types], 1,
+                 "boosts[1].filter: at character 8"),
                 (self.types, 2, "--attribute needs --attributes"),
                 (["--expires", "expires", *self.types], 2, "--expires needs --attributes"),
                 (["--at", "1h", *with_types], 2, "--at is for --expires"),

@@ -171,6 +171,22 @@ static err_t find_attributes(struct eval *e, const char *config_path)
   return verify_lifetimes(e);
 }
 
+/* Give all queries what the command line limits and boosts. */
+static err_t set_limits(struct eval *e)
+{
+  struct ctl_eval_options *o = &e->options;
+  struct query *common = &e->queries.common;
+
+  common->max_per = o->max_per;
+  common->boosts = o->boosts.v;
+  common->n_boosts = o->boosts.n;
+  common->has_now = o->boosts.n > 0;
+  common->now_unix_ms = o->boosts.now_unix_ms;
+  if (o->filter)
+    return ctl_eval_queries_set_filter(&e->queries, e->engine, o->filter, o->parameters, &e->region);
+  return engine_check_filter(e->engine, common, &e->region); /* of boosts */
+}
+
 static err_t open_all(struct eval *e)
 {
   const struct kernels *kernels;
@@ -188,9 +204,7 @@ static err_t open_all(struct eval *e)
     ctl_say("%s has no tensor \"user_ids\", although the model has user tables: the queries have no user",
             e->options.queries_path);
   TRY(open_engine(e, &needs));
-  const struct ctl_eval_options *o = &e->options;
-  e->queries.common.max_per = o->max_per;
-  return o->filter ? ctl_eval_queries_set_filter(&e->queries, e->engine, o->filter, o->parameters, &e->region) : ERR_OK;
+  return set_limits(e);
 }
 
 static err_t add_method(struct eval *e, const char *text)
@@ -274,7 +288,7 @@ static err_t search(struct eval *e, size_t i)
   e->rows[i].method = method->text;
   e->rows[i].ran = method->ran;
   if (o->output_path && i == e->n_methods - 1)
-    TRY(ctl_eval_output_write(o->output_path, o->model_path, method->ran, &answers));
+    TRY(ctl_eval_output_write(o->output_path, o->model_path, method->ran, &e->queries.common, &answers));
   if (i == e->reference) {
     e->exact = answers;
     answers = (struct ctl_eval_answers){ 0 };
@@ -298,6 +312,15 @@ static void print_filter(const struct eval *e)
   putchar('\n');
 }
 
+/* As they were given, so that the run can be repeated. */
+static void print_boosts(const struct ctl_boosts *boosts)
+{
+  for (size_t i = 0; i < boosts->n; i++)
+    printf("%s%s\n", i ? "         " : "boosts   ", boosts->texts[i]);
+  if (boosts->n > 0)
+    printf("now      %s: ages in boosts are counted to it\n", ctl_format_time(boosts->now_unix_ms).s);
+}
+
 static void print_summary(const struct eval *e, int64_t loaded_ns)
 {
   const struct ctl_eval_options *o = &e->options;
@@ -315,6 +338,7 @@ static void print_summary(const struct eval *e, int64_t loaded_ns)
   if (o->max_per.n)
     printf("limit    at most %s %s with the same %.*s\n", ctl_format_count(o->max_per.n).s,
            ctl_format_plural(o->max_per.n, "hit", "hits"), (int)o->max_per.attribute.n, o->max_per.attribute.p);
+  print_boosts(&o->boosts);
   if (o->not_before || o->expires)
     printf("alive    %s of %s items at %s; the others are never hits\n", ctl_format_count(e->space.n_alive).s,
            ctl_format_count(e->items.n).s, ctl_format_time(o->at_unix_ms).s);
@@ -331,6 +355,7 @@ static void print_rows(const struct eval *e)
     .n_items = e->items.n,
     .batch = e->options.batch,
     .n_threads = e->options.n_threads,
+    .common = &e->queries.common,
   };
 
   for (size_t i = first_row(e); i < e->n_methods; i++)
@@ -408,7 +433,8 @@ static void print_methods(FILE *out)
 const struct ctl_command ctl_eval_command = {
   .name = "eval",
   .arguments = "--model FILE --items FILE --queries FILE [--method METHOD]... [-k N] [--targets] [--output FILE] "
-               "[--filter TEXT] [--max-per ATTRIBUTE:N] [--expires NAME] [--attributes FILE]",
+               "[--filter TEXT] [--max-per ATTRIBUTE:N] [--boost WEIGHT:ATTRIBUTE[:HALF_LIFE]]... "
+               "[--boost-if WEIGHT:FILTER]... [--now TIME] [--expires NAME] [--attributes FILE]",
   .summary = "search files without daemon or Kafka, and compare the speed and recall of methods with exact",
   .help = "  --model FILE      the model\n"
           "  --items FILE      item_ids (I64 [items]) and item_embeddings (F32, F16, BF16 or F64\n"
@@ -434,6 +460,15 @@ const struct ctl_command ctl_eval_command = {
           "  --parameters JSON the values of $1, $2, ... in the filter, such as '[[\"de\", \"at\"]]'\n"
           "  --max-per ATTRIBUTE:N\n"
           "                    at most N hits of a query with the same value of this attribute\n"
+          "  --boost WEIGHT:ATTRIBUTE[:HALF_LIFE]\n"
+          "                    add WEIGHT times this attribute to the score of each item: 0.2:popularity. Of a time,\n"
+          "                    add WEIGHT times 2^(-age / HALF_LIFE): 0.5:published:7d; s, m, h and d are its units.\n"
+          "                    All methods, exact included, have the same boosts. May be repeated\n"
+          "  --boost-if WEIGHT:FILTER\n"
+          "                    add WEIGHT to the score of each item that this filter admits:\n"
+          "                    \"0.3:section = 'graphics'\". May be repeated\n"
+          "  --now TIME        count ages in boosts to this time: 2026-11-22T12:00:00Z, milliseconds since 1970, or\n"
+          "                    90s, 10m, 2h, 7d ago (default: now). The output names it\n"
           "  --attributes FILE the attributes of the items, one JSON object per line, in any order:\n"
           "                    {\"id\": 17, \"attributes\": {\"country\": \"de\", \"price\": 9.5, \"tags\": [\"a\"]}}\n"
           "                    An item without a line has no attributes\n"

@@ -46,7 +46,7 @@ struct ctl_eval_queries {
   bool has_targets;
   size_t n;
   size_t width;
-  struct query common; /* the filter of all queries, if they have one */
+  struct query common; /* what all queries have: the filter, max_per and boosts, if there are some */
 };
 
 /* Open the queries' file. It has `query_embeddings`; `user_ids` are optional; `target_ids` are required if

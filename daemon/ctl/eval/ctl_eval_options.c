@@ -55,6 +55,10 @@ static err_t verify_filter(const struct ctl_eval_options *o)
     FAIL(ERR_USAGE, "--parameters needs --filter: they are the values of $1, $2, ... in it");
   if (o->max_per.n && !o->attributes_path)
     FAIL(ERR_USAGE, "--max-per needs --attributes FILE: the attributes of the items that it compares");
+  if (o->boosts.n && !o->attributes_path)
+    FAIL(ERR_USAGE, "--boost and --boost-if need --attributes FILE: the attributes of the items");
+  if (o->boosts.has_now && !o->boosts.n)
+    FAIL(ERR_USAGE, "--now is for --boost: it is the time that ages are counted to");
   if (o->n_attributes && !o->attributes_path)
     FAIL(ERR_USAGE, "--attribute needs --attributes FILE, which has the values");
   return ERR_OK;
@@ -108,6 +112,9 @@ static err_t take_options(int argc, char **argv, struct ctl_eval_options *o)
     { "filter", .text = &o->filter },
     { "parameters", .text = &o->parameters },
     { "max-per", .take = ctl_max_per_take, .context = &o->max_per },
+    { "boost", .take = ctl_boosts_take, .context = &o->boosts },
+    { "boost-if", .take = ctl_boosts_take_if, .context = &o->boosts },
+    { "now", .take = ctl_boosts_take_now, .context = &o->boosts },
     { "attributes", .text = &o->attributes_path },
     { "attribute", .take = add_attribute, .context = o },
     { "not-before", .text = &o->not_before },
@@ -128,7 +135,7 @@ err_t ctl_eval_options_parse(int argc, char **argv, struct ctl_eval_options *out
 {
   AUTO(ctl_eval_options_fini) struct ctl_eval_options options = { .k = K_DEFAULT, .batch = BATCH_DEFAULT };
 
-  options.at_unix_ms = clock_unix_ms();
+  options.at_unix_ms = options.boosts.now_unix_ms = clock_unix_ms();
   options.n_threads = options.threads_per_search = 1;
   options.isa = isa_detect();
   TRY(take_options(argc, argv, &options));

@@ -3,7 +3,7 @@
 #ifndef DAEMON_CTL_CTL_EVAL_OPTIONS_H
 #define DAEMON_CTL_CTL_EVAL_OPTIONS_H
 
-#include "base/err.h"
+#include "daemon/ctl/text/ctl_boosts.h"
 #include "engine/engine.h"
 
 struct ctl_eval_options {
@@ -31,6 +31,7 @@ struct ctl_eval_options {
   enum engine_backend backend;
   bool prints_json;
   bool has_targets;
+  struct ctl_boosts boosts; /* now_unix_ms is known even if it is not given */
 };
 
 /* Parse the command line; argv[0] is the command's name. Returns ERR_USAGE with what is wrong; ERR_MEMORY. */

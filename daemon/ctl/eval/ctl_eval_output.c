@@ -2,11 +2,12 @@
 /* Arrange the answers as tensors, add metadata, and write the file. */
 #include "daemon/ctl/eval/ctl_eval_output.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "daemon/ctl/eval/safetensors_write.h"
 
-err_t ctl_eval_output_write(const char *path, const char *model_path, const char *method,
+err_t ctl_eval_output_write(const char *path, const char *model_path, const char *method, const struct query *common,
                             const struct ctl_eval_answers *answers)
 {
   const struct tensor_shape lists = { .n_dims = 2, .dim = { answers->n, answers->k } };
@@ -18,10 +19,16 @@ err_t ctl_eval_output_write(const char *path, const char *model_path, const char
     { "bound", TENSOR_F32, column, span_of(answers->bound, answers->n * sizeof *answers->bound) },
     { "exact", TENSOR_U8, column, span_of(answers->exact, answers->n * sizeof *answers->exact) },
   };
-  char k[24];
-  const struct safetensors_entry metadata[] = { { "model", model_path }, { "method", method }, { "k", k } };
+  char k[24], now[24];
+  const struct safetensors_entry metadata[] = {
+    { "model", model_path },
+    { "method", method },
+    { "k", k },
+    { "now_unix_ms", now },
+  };
+  size_t n_metadata = sizeof metadata / sizeof metadata[0] - (common->n_boosts == 0);
 
   snprintf(k, sizeof k, "%zu", answers->k);
-  return safetensors_write(path, metadata, sizeof metadata / sizeof metadata[0], tensors,
-                           sizeof tensors / sizeof tensors[0]);
+  snprintf(now, sizeof now, "%" PRId64, common->now_unix_ms);
+  return safetensors_write(path, metadata, n_metadata, tensors, sizeof tensors / sizeof tensors[0]);
 }

@@ -166,6 +166,8 @@ void ctl_eval_report_print_json(const struct ctl_eval_row *row, const struct ctl
   json_object_set_new(json, "candidates", json_real(row->candidates));
   json_object_set_new(json, "scored", json_real(row->scored));
   json_object_set_new(json, "admitted", row->has_admitted ? json_integer((json_int_t)row->admitted) : json_null());
+  if (setting->common->n_boosts > 0)
+    json_object_set_new(json, "now_unix_ms", json_integer(setting->common->now_unix_ms));
   json_object_set_new(json, "short_queries", json_integer((json_int_t)row->n_short));
   json_object_set_new(json, "fewest_hits", json_integer((json_int_t)row->min_hits));
   json_object_set_new(json, "timed_batches", json_integer((json_int_t)row->n_timed));

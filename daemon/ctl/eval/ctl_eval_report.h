@@ -53,6 +53,7 @@ struct ctl_eval_setting {
   const char *similarity;
   const char *isa;
   size_t n_items, batch, n_threads;
+  const struct query *common; /* what all queries have */
 };
 
 /* Print a row as a JSON object on one line. */

@@ -234,8 +234,9 @@ static void targets_have_their_own_table(void **state)
 
 static void json_has_the_same_numbers(void **state)
 {
+  const struct query common = { .n_boosts = 1, .now_unix_ms = 1790000000250 };
   const struct ctl_eval_setting setting = {
-    .similarity = "mol", .isa = "ref", .n_items = 100, .batch = 2, .n_threads = 1
+    .similarity = "mol", .isa = "ref", .n_items = 100, .batch = 2, .n_threads = 1, .common = &common
   };
   struct ctl_eval_answers exact, method;
   struct ctl_eval_row row;
@@ -261,6 +262,7 @@ static void json_has_the_same_numbers(void **state)
   assert_true(is_near(json_real_value(json_object_get(json, "recall_at_10")), row.recall[1]));
   assert_true(is_near(json_real_value(json_object_get(json, "recall_at_k")), row.recall[2]));
   assert_int_equal(json_integer_value(json_object_get(json, "short_queries")), 2);
+  assert_int_equal(json_integer_value(json_object_get(json, "now_unix_ms")), 1790000000250);
   assert_true(is_near(json_real_value(json_object_get(json, "p95_ms")), 4));
   json_decref(json);
   free(text);
