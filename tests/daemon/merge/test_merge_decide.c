@@ -169,6 +169,28 @@ static void a_daemon_that_does_not_know_max_per_is_told_apart(void **state)
   assert_error(ANSWER_PARTIAL, "shard 0 and shard 1 are of different versions: one does not know max_per");
 }
 
+static void a_daemon_that_does_not_know_boosts_is_told_apart(void **state)
+{
+  (void)state;
+  add(0, 2, "m", false)->head.boosts = 2;
+  add(1, 2, "m", false);
+  decide();
+  assert_error(ANSWER_PARTIAL, "shard 0 and shard 1 are of different versions: one does not know boosts");
+}
+
+static void parts_without_boosts_are_not_joined_with_those_that_have_them(void **state)
+{
+  (void)state;
+  add(0, 3, "m", true);
+  add(1, 3, "m", true)->head.boosts = 2;
+  add(2, 3, "m", true)->head.boosts = 2;
+  parts[0].answer.space = span_of_str("other");
+  decide();
+  assert_int_equal(out.error, ANSWER_OK);
+  assert_int_equal(out.n_parts, 2);
+  assert_true(span_equal(out.space, span_of_str("books")));
+}
+
 static void of_different_generations_the_most_frequent_is_used(void **state)
 {
   (void)state;
@@ -260,6 +282,8 @@ int main(void)
     cmocka_unit_test_setup(different_models_are_not_joined, begin),
     cmocka_unit_test_setup(generations_with_the_same_file_are_not_joined, begin),
     cmocka_unit_test_setup(a_daemon_that_does_not_know_max_per_is_told_apart, begin),
+    cmocka_unit_test_setup(a_daemon_that_does_not_know_boosts_is_told_apart, begin),
+    cmocka_unit_test_setup(parts_without_boosts_are_not_joined_with_those_that_have_them, begin),
     cmocka_unit_test_setup(of_different_generations_the_most_frequent_is_used, begin),
     cmocka_unit_test_setup(of_different_models_the_most_frequent_is_used, begin),
     cmocka_unit_test_setup(of_equally_frequent_models_that_of_the_first_shard_is_used, begin),

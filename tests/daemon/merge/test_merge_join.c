@@ -347,6 +347,33 @@ static void the_answer_names_the_generation_and_the_model_of_its_parts(void **st
   region_fini(&region);
 }
 
+static void similarities_and_the_time_of_ages_are_those_of_the_parts(void **state)
+{
+  struct region region = { 0 };
+  struct pair p;
+  struct answer out;
+
+  (void)state;
+  for (uint32_t max_per = 0; max_per < 2; max_per++) {
+    make_pair(&p, 2, 2);
+    for (size_t i = 0; i < 2; i++) {
+      p.parts[i].head.max_per = max_per;
+      p.parts[i].answer.is_boosted = true;
+      p.parts[i].answer.now_unix_ms = 1790000000250;
+      p.hits[i].similarity = 1.0f + (float)i; /* the boosts have turned the order around */
+    }
+    assert_ok(merge_join(p.list, 2, &region, &out));
+    assert_true(out.is_boosted && out.now_unix_ms == 1790000000250);
+    assert_int_equal(out.n_hits, 2);
+    assert_true(span_equal(out.hits[0].key, span_of_str("a")));
+    assert_true(out.hits[0].similarity == 1.0f && out.hits[1].similarity == 2.0f);
+  }
+  make_pair(&p, 2, 2);
+  assert_ok(merge_join(p.list, 2, &region, &out));
+  assert_false(out.is_boosted);
+  region_fini(&region);
+}
+
 static void counts_are_summed_and_times_are_the_slowest(void **state)
 {
   struct region region = { 0 };
@@ -476,6 +503,7 @@ int main(void)
     cmocka_unit_test(a_missing_shard_may_have_any_item),
     cmocka_unit_test(watermarks_are_united_in_order),
     cmocka_unit_test(the_answer_names_the_generation_and_the_model_of_its_parts),
+    cmocka_unit_test(similarities_and_the_time_of_ages_are_those_of_the_parts),
     cmocka_unit_test(counts_are_summed_and_times_are_the_slowest),
     cmocka_unit_test(the_time_of_the_answer_is_that_of_the_oldest_state),
     cmocka_unit_test(an_item_that_was_a_hit_of_its_shard_may_be_outranked),
