@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decoding queries. */
 #include <math.h>
-#include <stdio.h>
 
 #include "base/log.h"
 #include "base/utf8.h"
@@ -108,9 +107,8 @@ static err_t read_seen(const Sluice__V1__Query *query, struct region *r, struct 
   return read_positions("at_least_seen", query->at_least_seen, query->n_at_least_seen, r, &out->at_least_seen);
 }
 
-/* Read the parameters [n] of a filter. `field` names them in errors. */
-static err_t read_parameters(const char *field, Sluice__V1__Value *const *from, size_t n, struct region *r,
-                             const struct value **out)
+/* Read the parameters [n] of a filter. */
+static err_t read_parameters(Sluice__V1__Value *const *from, size_t n, struct region *r, const struct value **out)
 {
   struct value *values;
 
@@ -118,7 +116,7 @@ static err_t read_parameters(const char *field, Sluice__V1__Value *const *from, 
   for (size_t i = 0; i < n; i++) {
     err_code_t err = wire_value_read(from[i], ERR_QUERY, r, &values[i]);
     if (err == ERR_QUERY)
-      FAIL(ERR_QUERY, "%s[%zu]: %s", field, i, err_message());
+      FAIL(ERR_QUERY, "parameters[%zu]: %s", i, err_message());
     TRY(err);
   }
   *out = values;
@@ -128,7 +126,7 @@ static err_t read_parameters(const char *field, Sluice__V1__Value *const *from, 
 static err_t read_filter(const Sluice__V1__Query *query, struct region *r, struct query *out)
 {
   TRY(verify_text("filter", query->filter, QUERY_FILTER_MAX));
-  TRY(read_parameters("parameters", query->parameters, query->n_parameters, r, &out->parameters));
+  TRY(read_parameters(query->parameters, query->n_parameters, r, &out->parameters));
   out->n_parameters = query->n_parameters;
   out->filter = span_of_str(query->filter);
   if (out->filter.n == 0 && out->n_parameters > 0)
@@ -150,16 +148,18 @@ static err_t read_max_per(const Sluice__V1__MaxPer *from, struct query *out)
   return ERR_OK;
 }
 
-/* A boost without its parameters, whose errors the caller completes. */
-static err_t read_boost(const Sluice__V1__Boost *from, struct boost *out)
+/* The engine verifies the attribute and the filter. */
+static err_t read_boost(const Sluice__V1__Boost *from, struct region *r, struct boost *out)
 {
   TRY(verify_text("attribute", from->attribute, ATTRIBUTE_NAME_MAX));
   TRY(verify_text("filter", from->filter, QUERY_FILTER_MAX));
   if (!isfinite(from->weight) || fabs(from->weight) > QUERY_BOOST_WEIGHT_MAX)
     FAIL(ERR_QUERY, "weight: %g; it must be from %g to %g", from->weight, -QUERY_BOOST_WEIGHT_MAX,
          QUERY_BOOST_WEIGHT_MAX);
-  if (!*from->attribute == !*from->filter)
-    FAIL(ERR_QUERY, "give it an attribute or a filter%s", *from->filter ? ", not both" : "");
+  if (!*from->attribute && !*from->filter)
+    FAIL(ERR_QUERY, "attribute: name one, or give a filter");
+  if (*from->attribute && *from->filter)
+    FAIL(ERR_QUERY, "filter: there is an attribute too; give one of them");
   if (from->half_life_ms < 0)
     FAIL(ERR_QUERY, "half_life_ms: %lld; it must be at least 1", (long long)from->half_life_ms);
   if (!*from->filter && from->n_parameters > 0)
@@ -171,22 +171,17 @@ static err_t read_boost(const Sluice__V1__Boost *from, struct boost *out)
     .filter = span_of_str(from->filter),
     .n_parameters = from->n_parameters,
   };
-  return ERR_OK;
+  return read_parameters(from->parameters, from->n_parameters, r, &out->parameters);
 }
 
-/* The engine verifies attributes and filters. */
 static err_t read_boosts(const Sluice__V1__Query *query, struct region *r, struct query *out)
 {
-  char field[48];
-
   TRY(region_array(r, query->n_boosts, sizeof *out->boosts, &out->boosts));
   for (size_t i = 0; i < query->n_boosts; i++) {
-    const Sluice__V1__Boost *from = query->boosts[i];
-    struct boost *to = &out->boosts[i];
-    if (read_boost(from, to) != ERR_OK)
+    err_code_t err = read_boost(query->boosts[i], r, &out->boosts[i]);
+    if (err == ERR_QUERY)
       FAIL(ERR_QUERY, "boosts[%zu].%s", i, err_message());
-    snprintf(field, sizeof field, "boosts[%zu].parameters", i);
-    TRY(read_parameters(field, from->parameters, from->n_parameters, r, &to->parameters));
+    TRY(err);
   }
   out->n_boosts = query->n_boosts;
   out->has_now = message_has(&query->base, "now_unix_ms");

@@ -110,6 +110,31 @@ static void the_values_of_hits_look_like_this(void **state)
                                                "{\"key\":\"d\",\"score\":0.0}]"));
 }
 
+static void the_similarities_of_hits_look_like_this(void **state)
+{
+  struct hit hits[] = {
+    { .key = span_of_str("a"), .score = 2.5f, .similarity = 2 },
+    { .key = span_of_str("b"), .score = 1 }, /* even a similarity of 0 is shown */
+  };
+  struct answer answer = sample_answer();
+  struct span text;
+  (void)state;
+
+  region_reset(&region);
+  answer.hits = hits;
+  answer.n_hits = 2;
+  answer.is_boosted = true;
+  answer.now_unix_ms = 1790000000250;
+  assert_int_equal(wire_encode_answer(&answer, WIRE_JSON, &region, &text), ERR_OK);
+  assert_non_null(strstr((const char *)text.p, "\"hits\":[{\"key\":\"a\",\"score\":2.5,\"similarity\":2.0},"
+                                               "{\"key\":\"b\",\"score\":1.0,\"similarity\":0.0}]"));
+  assert_non_null(strstr((const char *)text.p, ",\"now_unix_ms\":1790000000250}"));
+  answer.is_boosted = false;
+  assert_int_equal(wire_encode_answer(&answer, WIRE_JSON, &region, &text), ERR_OK);
+  assert_null(strstr((const char *)text.p, "similarity"));
+  assert_null(strstr((const char *)text.p, "now_unix_ms"));
+}
+
 static void error_answers_look_like_this(void **state)
 {
   struct answer answer = { .id = span_of_str("q1"), .space = span_of_str("books"), .error = ANSWER_NOT_SEEN,
@@ -140,6 +165,8 @@ static void answers_in_protobuf_unpack_to_the_same(void **state)
   (void)state;
 
   answer.has_time = true; /* even 0 is a time */
+  answer.is_boosted = true;
+  answer.hits[0].similarity = -1.5f;
 
   region_reset(&region);
   assert_int_equal(wire_encode_answer(&answer, WIRE_PROTOBUF, &region, &bytes), ERR_OK);
@@ -156,6 +183,9 @@ static void answers_in_protobuf_unpack_to_the_same(void **state)
   assert_true(back->epoch == 12 && back->n_watermark == 2 && back->watermark[0]->next == 17);
   assert_true(back->counts->items == 63000 && back->counts->candidates == 4000 && back->times->queued_us == 512);
   assert_true(message_has(&back->base, "time_unix_ms") && back->time_unix_ms == 0);
+  assert_true(message_has(&back->base, "now_unix_ms") && back->now_unix_ms == 0);
+  assert_true(message_has(&back->hits[0]->base, "similarity") && back->hits[0]->similarity == -1.5f);
+  assert_true(message_has(&back->hits[1]->base, "similarity") && back->hits[1]->similarity == 0);
   assert_null(back->error);
   sluice__v1__answer__free_unpacked(back, NULL);
 }
@@ -256,6 +286,7 @@ int main(void)
     cmocka_unit_test(a_client_reads_the_largest_answer_that_a_daemon_writes),
     cmocka_unit_test(explanations_look_like_this),
     cmocka_unit_test(the_values_of_hits_look_like_this),
+    cmocka_unit_test(the_similarities_of_hits_look_like_this),
     cmocka_unit_test(error_answers_look_like_this),
     cmocka_unit_test(answers_in_protobuf_unpack_to_the_same),
     cmocka_unit_test(a_bound_without_end_is_the_largest_number_and_no_bound_is_none),

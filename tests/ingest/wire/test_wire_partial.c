@@ -26,6 +26,7 @@ static struct answer whole_answer(void)
   static struct hit hits[] = {
     { .key = { (const uint8_t *)"a", 1 },
       .score = 1.5f,
+      .similarity = 1.25f,
       .value = { .kind = VALUE_TEXT, .text = { (const uint8_t *)"de", 2 } } },
     { .key = { (const uint8_t *)"bb", 2 }, .score = -0.25f, .value = { .kind = VALUE_INTEGER, .integer = -7 } },
   };
@@ -49,6 +50,8 @@ static struct answer whole_answer(void)
     .epoch = 12,
     .has_time = true,
     .time_unix_ms = 1234,
+    .is_boosted = true,
+    .now_unix_ms = 0, /* even 0 is a time */
     .watermark = watermark,
     .n_watermark = 2,
     .counts = { .items = 10, .scored = 5, .candidates = 6, .has_admitted = true, .admitted = 0 },
@@ -98,6 +101,7 @@ static void an_answer_in_a_part_is_the_one_that_was_put_in(void **state)
                              .reply_topic = span_of_str("replies"),
                              .k = 10,
                              .max_per = 3,
+                             .boosts = 8,
                              .has_deadline = true,
                              .left_us = 0,
                              .allow_partial = true,
@@ -119,11 +123,13 @@ static void an_answer_in_a_part_is_the_one_that_was_put_in(void **state)
   assert_true(span_equal(read.reply_topic, partial.reply_topic));
   assert_int_equal(read.k, 10);
   assert_int_equal(read.max_per, 3);
+  assert_int_equal(read.boosts, 8);
   assert_true(read.has_deadline && read.left_us == 0);
   assert_int_equal(read.n_trace, 3);
   assert_true(span_equal(read.trace[2], trace[2]));
   assert_int_equal(read.asked_unix_ms, -1);
   assert_ok(wire_decode_answer(read.answer, &region, &back));
+  assert_true(back.is_boosted && back.hits[0].similarity == 1.25f);
   assert_ok(wire_encode_answer(&back, WIRE_PROTOBUF, &region, &again));
   /* below_last_hit is computed by the merge, so this is all that an answer has */
   assert_true(span_equal(again, encoded));

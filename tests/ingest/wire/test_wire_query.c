@@ -108,6 +108,20 @@ static void wrong_json_queries_are_refused_by_name_and_identified(void **state)
     { "\"max_per\":{\"n\":2}", "max_per.attribute: name an attribute of type keyword, integer or bool" },
     { "\"max_per\":{\"attribute\":\"artist\"}", "max_per.n is missing, or 0; it must be at least 1" },
     { "\"max_per\":2", "max_per: expected an object, not an integer" },
+    { "\"boosts\":[{\"weight\":1}]", "boosts[0].attribute: name one, or give a filter" },
+    { "\"boosts\":[{\"attribute\":\"a\"},{\"attribute\":\"a\",\"filter\":\"b\"}]",
+      "boosts[1].filter: there is an attribute too; give one of them" },
+    { "\"boosts\":[{\"weight\":1.5e9,\"attribute\":\"a\"}]", "boosts[0].weight: 1.5e+09; it must be from -1e+09 to 1e+09" },
+    { "\"boosts\":[{\"weight\":\"1\",\"attribute\":\"a\"}]", "boosts[0].weight: expected a number, not text" },
+    { "\"boosts\":[{\"attribute\":\"a\",\"half_life_ms\":-1}]", "boosts[0].half_life_ms: -1; it must be at least 1" },
+    { "\"boosts\":[{\"attribute\":\"a\",\"parameters\":[1]}]", "boosts[0].parameters: there is no filter that uses them" },
+    { "\"boosts\":[{\"filter\":\"b\"},{\"filter\":\"b\",\"parameters\":[1,[null]]}]",
+      "boosts[1].parameters[1][0]: expected text, a number, true or false, not null" },
+    { "\"boosts\":[{\"filter\":\"b\",\"colour\":1}]", "boosts[0]: unknown field \"colour\"; the nearest is \"filter\"" },
+    { "\"boosts\":[{},{},{},{},{},{},{},{},{}]", "boosts: 9 elements, at most 8" },
+    { "\"boosts\":{}", "boosts: expected a list, not an object" },
+    { "\"now_unix_ms\":5", "now_unix_ms: there are no boosts that use it" },
+    { "\"boosts\":[{\"filter\":\"b\"}],\"now_unix_ms\":-5", "now_unix_ms: -5 is negative" },
     { "\"at_least\":[{\"partition\":-1}]", "at_least[0].partition: -1 is negative" },
     { "\"at_least\":[{},{\"next\":-5}]", "at_least[1].next: -5 is negative" },
     { "\"user_id\":\"x\"", "user_id: expected an integer of at most 64 bits, not \"x\"" },
@@ -191,6 +205,142 @@ static void hits_of_a_value_can_be_limited(void **state)
   assert_int_equal(back.max_per.n, 0);
 }
 
+static void assert_boosts(const struct query *query)
+{
+  const struct boost *b = query->boosts;
+
+  assert_int_equal(query->n_boosts, 3);
+  assert_true(b[0].weight == -0.2 && b[0].half_life_ms == 0 && b[0].filter.n == 0 && !b[0].tree);
+  assert_same_span(b[0].attribute, span_of_str("popularity"));
+  assert_true(b[1].weight == 1e9 && b[1].half_life_ms == 86400000 && b[1].n_parameters == 0);
+  assert_same_span(b[1].attribute, span_of_str("published"));
+  assert_true(b[2].weight == 0 && b[2].half_life_ms == 0 && b[2].attribute.n == 0);
+  assert_same_span(b[2].filter, span_of_str("section = $1 or price < $2"));
+  assert_int_equal(b[2].n_parameters, 2);
+  assert_same_span(b[2].parameters[0].text, span_of_str("graphics"));
+  assert_true(b[2].parameters[1].kind == VALUE_INTEGER && b[2].parameters[1].integer == 3);
+}
+
+static void boosts_are_read_from_json(void **state)
+{
+  static const char *const texts[] = {
+    "{\"boosts\":[{\"weight\":-0.2,\"attribute\":\"popularity\"},{\"weight\":1e9,\"attribute\":\"published\","
+    "\"half_life_ms\":86400000},{\"filter\":\"section = $1 or price < $2\",\"parameters\":[\"graphics\",3]}],"
+    "\"now_unix_ms\":1790000000250}",
+    "{\"nowUnixMs\":1790000000250,\"boosts\":[{\"attribute\":\"popularity\",\"weight\":-0.2},{\"halfLifeMs\":86400000,"
+    "\"weight\":1000000000,\"attribute\":\"published\"},{\"weight\":0,\"filter\":\"section = $1 or price < $2\","
+    "\"parameters\":[\"graphics\",3]}]}",
+  };
+  struct query back;
+
+  (void)state;
+  for (size_t i = 0; i < 2; i++) {
+    region_reset(&region);
+    assert_int_equal(decode_query(span_of_str(texts[i]), WIRE_JSON, &back), ERR_OK);
+    assert_boosts(&back);
+    assert_true(back.has_now && back.now_unix_ms == 1790000000250);
+  }
+  assert_int_equal(decode_query(span_of_str("{\"boosts\":[],\"now_unix_ms\":null}"), WIRE_JSON, &back), ERR_OK);
+  assert_true(back.n_boosts == 0 && !back.has_now && back.now_unix_ms == 0);
+}
+
+/* Boosts in protobuf, with what they point to. */
+struct boosted {
+  Sluice__V1__Query query;
+  Sluice__V1__Boost boosts[3];
+  Sluice__V1__Boost *list[QUERY_BOOSTS_MAX + 1];
+  Sluice__V1__Value values[2];
+  Sluice__V1__Value *parameters[2];
+};
+
+static void make_boosted(struct boosted *b)
+{
+  sluice__v1__query__init(&b->query);
+  for (size_t i = 0; i < 3; i++)
+    sluice__v1__boost__init(&b->boosts[i]);
+  for (size_t i = 0; i <= QUERY_BOOSTS_MAX; i++)
+    b->list[i] = &b->boosts[i < 3 ? i : 2];
+  for (size_t i = 0; i < 2; i++) {
+    sluice__v1__value__init(&b->values[i]);
+    b->parameters[i] = &b->values[i];
+  }
+  b->boosts[0].weight = -0.2;
+  b->boosts[0].attribute = (char *)"popularity";
+  b->boosts[1].weight = 1e9;
+  b->boosts[1].attribute = (char *)"published";
+  b->boosts[1].half_life_ms = 86400000;
+  b->boosts[2].filter = (char *)"section = $1 or price < $2";
+  b->boosts[2].parameters = b->parameters;
+  b->boosts[2].n_parameters = 2;
+  b->values[0].text = (char *)"graphics";
+  message_mark(&b->values[0].base, "text");
+  b->values[1].integer = 3;
+  message_mark(&b->values[1].base, "integer");
+  b->query.boosts = b->list;
+  b->query.n_boosts = 3;
+}
+
+static void boosts_are_read_from_protobuf(void **state)
+{
+  struct boosted b;
+  struct query back;
+
+  (void)state;
+  region_reset(&region);
+  make_boosted(&b);
+  assert_int_equal(decode_query(pack(&b.query.base), WIRE_PROTOBUF, &back), ERR_OK);
+  assert_boosts(&back);
+  assert_false(back.has_now);
+  message_mark(&b.query.base, "now_unix_ms"); /* even 0 is a time */
+  b.query.n_boosts = QUERY_BOOSTS_MAX;
+  assert_int_equal(decode_query(pack(&b.query.base), WIRE_PROTOBUF, &back), ERR_OK);
+  assert_true(back.n_boosts == QUERY_BOOSTS_MAX && back.has_now && back.now_unix_ms == 0);
+}
+
+static void wrong_boosts_in_protobuf_are_refused_by_name(void **state)
+{
+  const double weights[] = { (double)NAN, (double)INFINITY, -(double)INFINITY, -1.0001e9 };
+  const char *const texts[] = { "nan", "inf", "-inf", "-1.0001e+09" };
+  char sentence[128];
+  struct boosted b;
+
+  (void)state;
+  for (size_t i = 0; i < 4; i++) {
+    make_boosted(&b);
+    b.boosts[1].weight = weights[i];
+    snprintf(sentence, sizeof sentence, "boosts[1].weight: %s; it must be from -1e+09 to 1e+09", texts[i]);
+    assert_bad_query(pack(&b.query.base), WIRE_PROTOBUF, sentence, "", "");
+  }
+  make_boosted(&b);
+  b.query.n_boosts = QUERY_BOOSTS_MAX + 1;
+  assert_bad_query(pack(&b.query.base), WIRE_PROTOBUF, "boosts: 9 elements, at most 8", "", "");
+  b.query.n_boosts = 3;
+  b.boosts[1].attribute = (char *)"\xff";
+  assert_bad_query(pack(&b.query.base), WIRE_PROTOBUF, "boosts[1].attribute: \"\\xff\" is not UTF-8", "", "");
+  make_boosted(&b);
+  b.boosts[2].filter = zeros(QUERY_FILTER_MAX + 2);
+  memset(b.boosts[2].filter, 'x', QUERY_FILTER_MAX + 1);
+  assert_bad_query(pack(&b.query.base), WIRE_PROTOBUF, "boosts[2].filter: 16385 bytes, at most 16384", "", "");
+  make_boosted(&b);
+  message_mark(&b.values[1].base, "number");
+  b.values[1].number = (double)INFINITY;
+  assert_bad_query(pack(&b.query.base), WIRE_PROTOBUF, "boosts[2].parameters[1]: expected a finite number, not inf", "",
+                   "");
+}
+
+/* A boost's filter has as many parameters as that of a query. */
+static void the_values_of_a_boosts_parameters_are_counted(void **state)
+{
+  char *text = zeros(3 * QUERY_PARAMETER_VALUES_MAX);
+  int at = sprintf(text, "{\"boosts\":[{\"filter\":\"b\"},{\"filter\":\"b\",\"parameters\":[1,[2");
+
+  (void)state;
+  for (int i = 1; i < QUERY_PARAMETER_VALUES_MAX; i++)
+    at += sprintf(text + at, ",2");
+  strcpy(text + at, "]]}]}");
+  assert_bad_query(span_of_str(text), WIRE_JSON, "boosts[1].parameters: 10001 values, at most 10000", "", "");
+}
+
 static void keys_to_compare_and_explain_are_any_bytes(void **state)
 {
   struct query back;
@@ -243,6 +393,10 @@ int main(void)
     cmocka_unit_test(topic_names_have_a_length),
     cmocka_unit_test(wrong_protobuf_queries_are_refused_by_name_and_identified),
     cmocka_unit_test(hits_of_a_value_can_be_limited),
+    cmocka_unit_test(boosts_are_read_from_json),
+    cmocka_unit_test(boosts_are_read_from_protobuf),
+    cmocka_unit_test(wrong_boosts_in_protobuf_are_refused_by_name),
+    cmocka_unit_test(the_values_of_a_boosts_parameters_are_counted),
     cmocka_unit_test(keys_to_compare_and_explain_are_any_bytes),
     cmocka_unit_test(bytes_that_are_no_query_leave_the_output_unchanged),
   };
