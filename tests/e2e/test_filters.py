@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of filters: random ones, over random attributes that change, by every method, before and after restarts."""
 
+import json
 import tempfile
 import unittest
 from pathlib import Path
+
+import numpy as np
 
 import data
 import filters
@@ -147,6 +150,24 @@ class Changes(FilterCase):
         self.assertEqual(len(system.oracle.rejected), 7)
         system.wait_dead_letters({(system.topic("catalogue"), *place) for place in system.oracle.rejected})
         self.ask_random(1)
+
+    def test_sluicectl_asks_with_boosts(self):
+        system = self.open().open()
+        self.fill()
+        plain = self.query("dot", "", k=20)
+        words = ["query", "--json", wire.dumps(wire.query_json(plain)).decode(), "--boost", "-0.01:price", "--boost-if",
+                 "3:country = 'de'", "--boost", "2:expires:6h", "--now", "2026-09-21T14:13:20Z"]
+        same = pb.Query(boosts=[pb.Boost(weight=-0.01, attribute="price"), pb.Boost(weight=3, filter="country = 'de'"),
+                                pb.Boost(weight=2, attribute="expires", half_life_ms=6 * 3_600_000)],
+                        now_unix_ms=filters.Draw.NOW)
+        same.MergeFrom(plain)
+        answer = system.client.wait([system.send(same, "protobuf").id])[same.id]
+        printed = json.loads(system.daemon.ctl(*words, "--format", "json"))
+        self.assertEqual([(hit["key"].encode(), np.float32(hit["score"]), np.float32(hit["similarity"]))
+                          for hit in printed["hits"]], [(hit.key, hit.score, hit.similarity) for hit in answer.hits])
+        self.assertTrue(any(hit.score != hit.similarity for hit in answer.hits))
+        self.assertEqual((printed["now_unix_ms"], answer.now_unix_ms), (filters.Draw.NOW,) * 2)
+        self.assertRegex(system.daemon.ctl(*words), r"(?m)^  rank  key +score +similarity$")
 
 
 class Restarts(FilterCase):
