@@ -2,11 +2,12 @@
 """Tests of the messages that the Python client makes, and of what it makes of answers."""
 
 import unittest
+from datetime import datetime, timedelta, timezone
 
 import installed  # noqa: F401
 import numpy as np
 
-from sluice_client import Query, QueryError, codes, components, merged
+from sluice_client import Boost, Query, QueryError, codes, components, merged
 from sluice_client import sluice_pb2 as pb
 from sluice_client.answer import answer_of
 from sluice_client.messages import item, key_bytes, keys_bytes, value_of
@@ -88,9 +89,49 @@ class Queries(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "at least 1"):
             Query("films", 2, [1, 0], max_per=("year", 0)).message("id", 1700)
 
+    def test_boosts(self):
+        boosts = [Boost(weight=0.2, attribute="popularity"), Boost(-1, "published", timedelta(days=7)),
+                  Boost(1e9, "published", half_life=1.5),
+                  Boost(weight=0.3, filter="section = $1 or price < $2", parameters=["graphics", 3])]
+        made = Query("films", 2, [1, 0], boosts=boosts).message("id", 1700)
+        self.assertEqual([(boost.weight, boost.attribute, boost.half_life_ms, boost.filter) for boost in made.boosts],
+                         [(0.2, "popularity", 0, ""), (-1, "published", 604800000, ""), (1e9, "published", 1500, ""),
+                          (0.3, "", 0, "section = $1 or price < $2")])
+        self.assertEqual([value.WhichOneof("kind") for value in made.boosts[3].parameters], ["text", "integer"])
+        self.assertFalse(made.HasField("now_unix_ms"))
+
+    def test_boosts_at_a_time(self):
+        for time, due in ((datetime(2026, 9, 21, 14, 13, 20, 250999, timezone.utc), 1790000000250),
+                          (datetime(2026, 9, 21, 16, 13, 20, tzinfo=timezone(timedelta(hours=2))), 1790000000000),
+                          (datetime(1970, 1, 1, tzinfo=timezone.utc), 0)):
+            made = Query("films", 2, [1, 0], boosts=[Boost(1, "year")], now=time).message("id", 1700)
+            self.assertTrue(made.HasField("now_unix_ms"))
+            self.assertEqual(made.now_unix_ms, due)
+        for time, words in ((datetime(2026, 9, 21), "no time zone"),
+                            (datetime(1969, 12, 31, tzinfo=timezone.utc), "before 1970")):
+            with self.assertRaisesRegex(ValueError, words):
+                Query("films", 2, [1, 0], boosts=[Boost(1, "year")], now=time).message("id", 1700)
+        with self.assertRaisesRegex(ValueError, "now is for boosts"):
+            Query("films", 2, [1, 0], now=datetime.now(timezone.utc)).message("id", 1700)
+
+    def test_wrong_boosts_are_refused(self):
+        for boost, words in ((Boost(1), "an attribute or a filter"), (Boost(1, "a", filter="b"), "and not both"),
+                             (Boost(float("nan"), "a"), "not nan"), (Boost(float("inf"), "a"), "not inf"),
+                             (Boost(-1.1e9, "a"), "from -1e[+]09 to 1e[+]09"),
+                             (Boost(1, "a", half_life=0), "at least a millisecond"),
+                             (Boost(1, "a", timedelta(days=-1)), "at least a millisecond"),
+                             (Boost(1, filter="b", half_life=3), "a filter has no age"),
+                             (Boost(1, "a", parameters=[1]), "parameters are for a filter")):
+            with self.assertRaisesRegex(ValueError, words):
+                Query("films", 2, [1, 0], boosts=[boost]).message("id", 1700)
+        with self.assertRaisesRegex(ValueError, "9 boosts, at most 8"):
+            Query("films", 2, [1, 0], boosts=[Boost(1, "a")] * 9).message("id", 1700)
+
     def test_no_field_of_the_schema_is_forgotten(self):
-        fields = {field.name for field in pb.Query.DESCRIPTOR.fields}
-        self.assertEqual(fields, set(Query.__dataclass_fields__) | {"id", "deadline_unix_ms", "reply_topic"})
+        fields = {field.name.removesuffix("_unix_ms") for field in pb.Query.DESCRIPTOR.fields}
+        self.assertEqual(fields, set(Query.__dataclass_fields__) | {"id", "deadline", "reply_topic"})
+        fields = {field.name.removesuffix("_ms") for field in pb.Boost.DESCRIPTOR.fields}
+        self.assertEqual(fields, set(Boost.__dataclass_fields__))
 
 
 class Answers(unittest.TestCase):
@@ -98,7 +139,7 @@ class Answers(unittest.TestCase):
         message = pb.Answer(id="q", hits=[pb.Hit(key=b"a\xff", score=3)], epoch=5,
                             receipt=pb.Receipt(exact=True, bound=1), watermark=[pb.Position(partition=2, next=7)])
         answer = answer_of(message)
-        self.assertEqual((answer.hits, answer.hits[0].text), ([(b"a\xff", 3.0, None)], "a\\xff"))
+        self.assertEqual((answer.hits, answer.hits[0].text), ([(b"a\xff", 3.0, None, None)], "a\\xff"))
         self.assertEqual((answer.exact, answer.bound, answer.epoch, answer.watermark), (True, 1.0, 5, {2: 7}))
         self.assertIsNone(answer.time_unix_ms)
         self.assertEqual(answer.shards, {})
@@ -108,6 +149,15 @@ class Answers(unittest.TestCase):
         values = [pb.Value(text="de"), pb.Value(integer=7), pb.Value(boolean=False), None]
         answer = answer_of(pb.Answer(hits=[pb.Hit(key=b"a", value=value) for value in values]))
         self.assertEqual([hit.value for hit in answer.hits], ["de", 7, False, None])
+
+    def test_hits_have_the_similarities_of_boosts(self):
+        answer = answer_of(pb.Answer(hits=[pb.Hit(key=b"a", score=3, similarity=0), pb.Hit(key=b"b", score=2)],
+                                     now_unix_ms=1790000000250))
+        self.assertEqual([hit.similarity for hit in answer.hits], [0.0, None])
+        self.assertEqual(answer.now, datetime(2026, 9, 21, 14, 13, 20, 250000, timezone.utc))
+        again = Query("films", 2, [1, 0], boosts=[Boost(1, "year")], now=answer.now).message("id", 1700)
+        self.assertEqual(again.now_unix_ms, 1790000000250)
+        self.assertIsNone(answer_of(pb.Answer()).now)
 
     def test_a_part_of_the_shards(self):
         made = Query("films", 2, vector=[1, 2], allow_partial=True).message("id", 1700)

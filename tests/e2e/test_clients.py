@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the Python client and of the examples in other languages, with a real Kafka broker and one daemon."""
 
+import dataclasses
 import re
 import signal
 import subprocess
@@ -24,7 +25,7 @@ sys.path.insert(0, str(data.ROOT / "tests" / "clients"))
 import installed  # noqa: E402  makes sluice_client importable
 
 import sluice_client  # noqa: E402
-from sluice_client import Catalogue, Closed, NoAnswer, Queries, Query, QueryError, SeenItems  # noqa: E402
+from sluice_client import Boost, Catalogue, Closed, NoAnswer, Queries, Query, QueryError, SeenItems  # noqa: E402
 
 PATIENCE_S = 30 * SLOWNESS
 DIM = 8
@@ -117,6 +118,18 @@ class PythonClient(Case):
         self.catalogue.put("b", {"codes": sluice_client.codes([3, 0])})
         answer = self.queries.ask(Query("codes", 2, [1, 0, 0, 1], at_least=self.catalogue.flush()), PATIENCE_S)
         self.assertEqual([hit[:2] for hit in answer.hits], [(b"a", 0 + 15.0), (b"b", 6 + 9.0)])
+
+    def test_boosts(self):
+        written = self.put_films()
+        boosts = [Boost(weight=0.25, attribute="year"), Boost(5, filter="country = $1", parameters=["jp"])]
+        query = Query("films", 3, [1, 0], at_least=written, boosts=boosts)
+        answer = self.queries.ask(query, PATIENCE_S)
+        self.assertEqual([(hit.text, hit.score, hit.similarity) for hit in answer.hits],
+                         [("ran", 501.25, 0), ("heat", 499.75, 1), ("alien", 497.75, 3)])
+        self.assertTrue(answer.exact)
+        self.assertLess(abs(answer.now.timestamp() - time.time()), 60)
+        again = self.queries.ask(dataclasses.replace(query, now=answer.now), PATIENCE_S)
+        self.assertEqual((again.hits, again.now), (answer.hits, answer.now))
 
     def test_waiting_until_one_daemon_has_it(self):
         sluice_client.wait_visible(url(), self.put_films(), PATIENCE_S)

@@ -10,11 +10,11 @@
 from .answer import Answer, Hit
 from .catalogue import Catalogue, SeenItems
 from .errors import Closed, NoAnswer, NoBroker, QueryError, SluiceError, WriteError
-from .messages import Query, codes, components, vector
+from .messages import Boost, Query, codes, components, vector
 from .pending import Counters
 from .positions import Positions, merged, wait_visible
 from .queries import Queries
 
-__all__ = ["Answer", "Catalogue", "Closed", "Counters", "Hit", "NoAnswer", "NoBroker", "Positions", "Queries",
+__all__ = ["Answer", "Boost", "Catalogue", "Closed", "Counters", "Hit", "NoAnswer", "NoBroker", "Positions", "Queries",
            "Query", "QueryError", "SeenItems", "SluiceError", "WriteError", "codes", "components", "merged", "vector",
            "wait_visible"]

@@ -2,11 +2,12 @@
 """An answer as its caller sees it."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Dict, List, NamedTuple, Optional
 
 from . import sluice_pb2 as pb
 from .errors import QueryError
-from .messages import Plain, plain_of
+from .messages import Plain, plain_of, time_of
 from .positions import Positions
 
 
@@ -15,7 +16,8 @@ class Hit(NamedTuple):
 
     key: bytes
     score: float
-    value: Plain = None  # of the attribute of the query's max_per
+    value: Plain = None                 # of the attribute of the query's max_per
+    similarity: Optional[float] = None  # the score without the query's boosts; None if it has none
 
     @property
     def text(self) -> str:
@@ -34,6 +36,7 @@ class Answer:
     epoch: int                    # the state of the catalogue that was searched, counted by each daemon for itself
     watermark: Positions          # how far that state had read the catalogue
     time_unix_ms: Optional[int]   # the time of that state, if items can expire
+    now: Optional[datetime]       # ages in boosts were counted to it; None if the query has no boosts
     generation: int               # of the space, that was searched; 0: the daemon is too old to say it
     model: str                    # the first 16 hexadecimal digits of the SHA-256 of its model file
     shards: Dict[str, int]        # {"answered": 3, "of": 4} of a sharded catalogue; empty if it is not
@@ -46,12 +49,14 @@ def answer_of(message: pb.Answer) -> Answer:
         raise QueryError(_code_name(message.error.code), message.error.message)
     return Answer(
         id=message.id,
-        hits=[Hit(hit.key, hit.score, plain_of(hit.value)) for hit in message.hits],
+        hits=[Hit(hit.key, hit.score, plain_of(hit.value),
+                  hit.similarity if hit.HasField("similarity") else None) for hit in message.hits],
         exact=message.receipt.exact,
         bound=message.receipt.bound if message.receipt.HasField("bound") else None,
         epoch=message.epoch,
         watermark={position.partition: position.next for position in message.watermark},
         time_unix_ms=message.time_unix_ms if message.HasField("time_unix_ms") else None,
+        now=time_of(message.now_unix_ms) if message.HasField("now_unix_ms") else None,
         generation=message.generation,
         model=message.model,
         shards={"answered": message.parts.answered, "of": message.parts.of} if message.HasField("parts") else {},

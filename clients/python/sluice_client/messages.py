@@ -2,6 +2,7 @@
 """Messages made of plain Python values. What the daemon would refuse at a look is a ValueError here."""
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from typing import Any, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -15,6 +16,38 @@ Numbers = Any
 Plain = Any
 
 MAX_KEY_BYTES = 256
+MAX_BOOSTS = 8
+MAX_BOOST_WEIGHT = 1e9
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MS = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True)
+class Boost:
+    """What is added to the score of each item: weight times an attribute, or weight if a filter admits the item. Of an
+    attribute of type time it is weight times 2 ** (-age / half_life). An item without the attribute gets nothing."""
+
+    weight: float
+    attribute: str = ""
+    half_life: Union[timedelta, float, None] = None  # of an attribute of type time; a number is in seconds
+    filter: str = ""                                 # in place of an attribute
+    parameters: Sequence[Plain] = ()                 # values of $1, $2, ... in the filter
+
+    def message(self) -> pb.Boost:
+        """Return the message."""
+        if not abs(self.weight) <= MAX_BOOST_WEIGHT:  # nor if it is not a number
+            raise ValueError(f"the weight of a boost is from {-MAX_BOOST_WEIGHT:g} to {MAX_BOOST_WEIGHT:g}, "
+                             f"not {self.weight}")
+        if bool(self.attribute) == bool(self.filter):
+            raise ValueError("a boost has an attribute or a filter, and not both")
+        if self.filter and self.half_life is not None:
+            raise ValueError("half_life is for attributes of type time: a filter has no age")
+        if len(self.parameters) > 0 and not self.filter:
+            raise ValueError("parameters are for a filter, and the boost has none")
+        return pb.Boost(weight=self.weight, attribute=self.attribute, filter=self.filter,
+                        half_life_ms=0 if self.half_life is None else _half_life_ms(self.half_life),
+                        parameters=[value_of(parameter) for parameter in self.parameters])
 
 
 @dataclass(frozen=True)
@@ -39,6 +72,8 @@ class Query:
     allow_partial: bool = False                   # of shards that answer in time, without those that do not
     explain: Iterable[Key] = ()                   # the answer's message says why each is a hit or not
     max_per: Optional[Tuple[str, int]] = None     # ("artist", 2): at most 2 hits with the same value of this attribute
+    boosts: Sequence[Boost] = ()                  # what is added to scores, at most 8
+    now: Optional[datetime] = None                # ages in boosts are counted to it; None: to when the query is sent
 
     def message(self, query_id: str, deadline_unix_ms: int) -> pb.Query:
         """Return the message, with an id and a deadline."""
@@ -63,6 +98,13 @@ class Query:
             out.max_per.attribute, out.max_per.n = self.max_per
             if out.max_per.n < 1:
                 raise ValueError(f"max_per is an attribute and a number of at least 1, not {self.max_per}")
+        if len(self.boosts) > MAX_BOOSTS:
+            raise ValueError(f"{len(self.boosts)} boosts, at most {MAX_BOOSTS}")
+        out.boosts.extend(boost.message() for boost in self.boosts)
+        if self.now is not None:
+            if not self.boosts:
+                raise ValueError("now is for boosts, and the query has none")
+            out.now_unix_ms = _unix_ms(self.now)
         return out
 
 
@@ -122,6 +164,26 @@ def plain_of(value: pb.Value) -> Plain:
     """The value of a hit."""
     kind = value.WhichOneof("kind")
     return getattr(value, kind) if kind else None
+
+
+def time_of(unix_ms: int) -> datetime:
+    """The time of an answer, in UTC."""
+    return _EPOCH + unix_ms * _MS
+
+
+def _unix_ms(time: datetime) -> int:
+    if time.tzinfo is None:
+        raise ValueError(f"{time} has no time zone: such as datetime.now(timezone.utc) has one")
+    if time < _EPOCH:
+        raise ValueError(f"{time} is before 1970")
+    return (time - _EPOCH) // _MS
+
+
+def _half_life_ms(half_life: Union[timedelta, float]) -> int:
+    span = half_life if isinstance(half_life, timedelta) else timedelta(seconds=half_life)
+    if span < _MS:
+        raise ValueError(f"a half-life is at least a millisecond, not {half_life}")
+    return span // _MS
 
 
 def _list_of(elements: Iterable[Plain]) -> pb.Value.List:
