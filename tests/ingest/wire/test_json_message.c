@@ -265,7 +265,7 @@ static void large_numbers_are_refused_by_the_name_of_their_field(void **state)
     { "\"vector\":{\"type\":1e999}", "vector.type: expected one of F32, F16, BF16" },
     { "\"vector\":{\"data\":[9223372036854775808]}",
       "vector.data[0]: expected an integer, not a number beyond 64 bits" },
-    { "\"nonsense\":[{\"a\":1e999}]", "unknown field \"nonsense\"; the nearest is \"space\"" },
+    { "\"nonsense\":[{\"a\":1e999}]", "unknown field \"nonsense\"; the nearest is \"boosts\"" },
   };
   char text[256];
   ProtobufCMessage *message;
@@ -340,7 +340,7 @@ static void after_a_wrong_field_the_others_are_read_and_the_first_is_named(void 
   assert_int_equal(read_as("{\"nonsense\":1,\"id\":\"q\",\"k\":-1,\"space\":\"s\",\"reply_topic\":\"t\"}",
                            &sluice__v1__query__descriptor, &message),
                    ERR_QUERY);
-  assert_string_equal(err_message(), "unknown field \"nonsense\"; the nearest is \"space\"");
+  assert_string_equal(err_message(), "unknown field \"nonsense\"; the nearest is \"boosts\"");
   Sluice__V1__Query *q = (Sluice__V1__Query *)message;
   assert_string_equal(q->id, "q");
   assert_string_equal(q->space, "s");
