@@ -222,12 +222,14 @@ class Client:
                                   "fetch.message.max.bytes": 8 << 20})
         self.consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for topic in answer_topics
                               for p in partitions_of(self.consumer, topic)])
-        self.sent = {}     # id -> (key, is JSON)
-        self.replies = {}  # id -> [Reply]
+        self.sent = {}      # id -> (key, is JSON)
+        self.asked_ms = {}  # id -> timestamp of the record
+        self.replies = {}   # id -> [Reply]
 
     def send(self, query_id, value, headers, key=None, **where):
         key = key if key is not None else f"key of {query_id}".encode()
         self.sent[query_id] = key, wire.is_json(value, headers)
+        self.asked_ms[query_id] = where.setdefault("timestamp", int(time.time() * 1000))
         self.producer.produce(self.query_topic, value, key, headers=headers, **where)
         self.producer.poll(0)
 
@@ -419,7 +421,7 @@ class System:
             if answer.HasField("error") and pb.Error.Code.Name(answer.error.code) in allowed_errors:
                 refused += 1
             else:
-                self.oracle.check(query, answer)
+                self.oracle.check(query, answer, self.client.asked_ms[query.id])
                 self.answers.append(answer)
         return refused
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+import boosts
 import filters
 import models
 import wire
@@ -79,6 +80,18 @@ class State:
         if name not in self.spaces:
             self.spaces[name] = Space(self.items, name)
         return self.spaces[name]
+
+
+class Scores:
+    """What the daemon may score each item, from `least` to `most`. Those of equal `ids` have equal scores in any
+    arithmetic. sums: the boosts; None: there are none."""
+
+    def __init__(self, similarities, slack, rows, sums):
+        self.sums, self.ids = sums, rows
+        self.least, self.most = similarities - slack, similarities + slack
+        if sums:
+            self.least, self.most = sums.scores(self.least, -1), sums.scores(self.most, 1)
+            self.ids = np.unique(np.stack([rows, sums.sums]), axis=1, return_inverse=True)[1].reshape(len(rows))
 
 
 class Partition:
@@ -182,56 +195,64 @@ class Oracle:
         assert answer.error.message, f"the error {got} has no message"
         assert not answer.hits, "an error and hits in one answer"
 
-    def check(self, query, answer):
+    def check(self, query, answer, asked_ms=None):
+        """asked_ms: the timestamp of the query's record; None: unknown."""
         try:
-            self._check(query, answer)
+            self._check(query, answer, asked_ms)
         except AssertionError as error:
             raise AssertionError(
                 f"{error}\nquery {query.id}: space {query.space} method '{query.method}' k {query.k} "
                 f"exclude {len(query.exclude)} at_least {len(query.at_least)} "
                 f"max_per {query.max_per.attribute} {query.max_per.n}\n"
                 f"filter {query.filter!r} parameters {[wire.value_of(value) for value in query.parameters]}\n"
+                f"boosts {wire.boosts_json(query)} now {answer.now_unix_ms}\n"
                 f"answer: method '{answer.method}' hits {len(answer.hits)} epoch {answer.epoch} "
                 f"time {answer.time_unix_ms} watermark { {p.partition: p.next for p in answer.watermark} } receipt exact {answer.receipt.exact} "
                 f"bound {answer.receipt.bound if answer.receipt.HasField('bound') else None} "
                 f"counts {answer.counts.items}/{answer.counts.scored}/{answer.counts.candidates}") from None
         self.checked += 1
 
-    def _check(self, query, answer):
+    def _check(self, query, answer, asked_ms):
         assert not answer.HasField("error"), \
             f"error {wire.pb.Error.Code.Name(answer.error.code)}: {answer.error.message}"
         assert (answer.id, answer.space) == (query.id, query.space), f"it answers {answer.id!r} in {answer.space!r}"
         model = self.spaces[query.space]
-        space = self.state(self._watermark(query, answer)).space(query.space)
-        scores = model.scores(query, space.rows) if space.keys else np.empty(0)
+        state = self.state(self._watermark(query, answer))
+        space = state.space(query.space)
+        similarities = model.scores(query, space.rows) if space.keys else np.empty(0)
         admitted = self._find_admitted(query, answer, space)
 
         name, arguments = models.parse_method(query.method)
         is_exact = name in model.exact_methods
         # The range includes 0, because a single item would have no range of its own.
-        slack = TOLERANCE * (scores.max(initial=0) - scores.min(initial=0))
+        slack = TOLERANCE * (similarities.max(initial=0) - similarities.min(initial=0))
         self._check_method(model, query, answer)
         hits = self._find_hits(space, admitted, answer)
-        self._check_scores(space, scores, hits, answer, slack)
+        self._check_now(query, answer, asked_ms)
+        sums = boosts.Sums(query, space.attributes, self.types, answer.now_unix_ms) if query.boosts else None
+        scores = Scores(similarities, slack, space.rows, sums)
+        self._check_similarities(similarities, sums, hits, answer, slack)
+        self._check_scores(scores, hits, answer)
         left = admitted.copy()
         left[hits] = False
         if query.max_per.n:
-            left &= ~self._find_crowded_out(query, space, scores, hits, left, answer, slack)
+            left &= ~self._find_crowded_out(query, space, scores, hits, left, answer)
 
         if is_exact:
             due = min(query.k, self._n_possible(query, space, admitted))
             assert len(hits) == due, f"{len(hits)} hits, {due} were due"
             assert answer.receipt.exact, "an exact method whose receipt is not exact"
-        elif query.max_per.n:
+        elif query.max_per.n or query.boosts:
             pass  # its candidates are those of several rounds
         elif not (self.may_search_more and answer.receipt.exact and len(hits) == min(query.k, int(admitted.sum()))):
-            self._check_candidates(model, query, answer, space, scores, admitted, hits, slack)
+            self._check_candidates(model, query, answer, space, similarities, admitted, hits, slack)
         if answer.receipt.exact:
-            self._check_best(space, scores, hits, left, slack)
-        self._check_bound(query, scores, hits, left, answer, slack)
-        if left.any() and not query.max_per.n:
+            self._check_best(space, scores, hits, left, answer)
+        self._check_bound(query, scores, hits, left, answer)
+        if left.any() and not query.max_per.n and (answer.receipt.exact or not query.boosts):
             self._check_ceiling(model, query, answer, space, admitted, left, slack)
         self._check_counts(space, admitted, answer)
+        self._check_explanations(query, state, space, admitted, scores, answer)
 
     def _find_admitted(self, query, answer, space):
         """Return a mask of the items that the query admits and that are alive at the answer's time."""
@@ -259,18 +280,18 @@ class Oracle:
         values = collections.Counter(value for value, is_in in zip(self._values(query, space), admitted) if is_in)
         return values.pop(None, 0) + sum(min(count, query.max_per.n) for count in values.values())
 
-    def _find_crowded_out(self, query, space, scores, hits, left, answer, slack):
+    def _find_crowded_out(self, query, space, scores, hits, left, answer):
         """Return a mask of the items whose value has n hits. If the answer is exact, these are better."""
-        values, least = self._values(query, space), {}
+        values, worst = self._values(query, space), {}
         for i, hit in zip(hits, answer.hits):
             assert wire.value_of(hit.value) == values[i], f"{hit.key!r} has the value {values[i]!r}, not {hit.value}"
         counts = collections.Counter(values[i] for i in hits if values[i] is not None)
         assert max(counts.values(), default=0) <= query.max_per.n, f"{counts} hits of a value"
-        for i in hits:
-            least[values[i]] = min(scores[i], least.get(values[i], np.inf))
+        for i, hit in zip(hits, answer.hits):
+            worst[values[i]] = hit.score  # the hits are in order
         out = np.array([value is not None and counts[value] == query.max_per.n for value in values], bool) & left
         for i in np.flatnonzero(out) if answer.receipt.exact else ():
-            assert scores[i] <= least[values[i]] + slack, f"{space.keys[i]!r} is better than a hit of its value"
+            assert scores.least[i] <= worst[values[i]], f"{space.keys[i]!r} is better than a hit of its value"
         return out
 
     def _watermark(self, query, answer):
@@ -299,51 +320,79 @@ class Oracle:
         assert len(set(hits)) == len(hits), "an item is among the hits twice"
         return np.array(hits, np.intp)
 
-    def _check_scores(self, space, scores, hits, answer, slack):
+    @staticmethod
+    def _check_now(query, answer, asked_ms):
+        assert answer.HasField("now_unix_ms") == bool(query.boosts), "the answer has the time of ages just with boosts"
+        due = query.now_unix_ms if query.HasField("now_unix_ms") else asked_ms
+        assert not query.boosts or due in (None, answer.now_unix_ms), \
+            f"ages are counted to {answer.now_unix_ms}, not to {due}"
+
+    def _check_similarities(self, similarities, sums, hits, answer, slack):
+        """Check what the hits score without boosts."""
+        for hit in answer.hits:
+            assert hit.HasField("similarity") == bool(sums), f"{hit.key!r} has a similarity just with boosts"
         if not len(hits):
             return
-        got, due = np.array([hit.score for hit in answer.hits]), scores[hits]
+        got, due = np.array([hit.similarity if sums else hit.score for hit in answer.hits]), similarities[hits]
         error = np.abs(got - due)
         worst = int(error.argmax())
         self.worst_error = max(self.worst_error, float(error[worst] / slack) * TOLERANCE if slack else 0)
         assert error[worst] <= slack, \
             f"hit {worst}, {answer.hits[worst].key!r}, has the score {got[worst]:.6f}; it is {due[worst]:.6f}"
+
+    @staticmethod
+    def _check_scores(scores, hits, answer):
+        got = [hit.score for hit in answer.hits]
+        if scores.sums:
+            # The daemon adds to its own similarity: there is no error but that of ages.
+            own = np.zeros(len(scores.ids))
+            own[hits] = [hit.similarity for hit in answer.hits]
+            least, most = (scores.sums.scores(own, sign)[hits] for sign in (-1, 1))
+            for i, hit in enumerate(answer.hits):
+                assert least[i] <= hit.score <= most[i], \
+                    f"hit {i}, {hit.key!r}, has the sum {hit.score!r}; it is {least[i]!r} to {most[i]!r}"
         for i in range(len(hits) - 1):
             assert got[i] >= got[i + 1], f"hits {i} and {i + 1} are in the wrong order: {got[i]} {got[i + 1]}"
             assert got[i] > got[i + 1] or answer.hits[i].key < answer.hits[i + 1].key, \
                 f"hits {i} and {i + 1} tie and are not in the order of their keys"
-        by_row = {}
+        by_id = {}
         for i, hit in enumerate(hits):
-            first = by_row.setdefault(int(space.rows[hit]), got[i])
+            first = by_id.setdefault(int(scores.ids[hit]), got[i])
             assert first == got[i], f"equal items have the scores {first} and {got[i]}"
 
     @staticmethod
-    def _check_best(space, scores, hits, left, slack):
+    def _check_best(space, scores, hits, left, answer):
         if not len(hits) or not left.any():
             return
-        last = hits[np.argmin(scores[hits])]
-        best = np.flatnonzero(left)[np.argmax(scores[left])]
-        assert scores[best] <= scores[last] + slack, \
-            f"{space.keys[best]!r} ({scores[best]:.6f}) is missing; the worst hit has {scores[last]:.6f}"
-        # Equal items have equal scores in any arithmetic, so a tie must keep the smaller keys.
+        last = answer.hits[-1]
+        best = np.flatnonzero(left)[np.argmax(scores.least[left])]
+        assert scores.least[best] <= last.score, \
+            f"{space.keys[best]!r} ({scores.least[best]:.6f}) is missing; the worst hit has {last.score:.6f}"
+        # A tie must keep the smaller keys. The keys are in order.
+        tied = np.flatnonzero(left & (scores.least == last.score))
+        assert not len(tied) or tied[0] > hits[-1], \
+            f"{space.keys[tied[0]]!r} ties with {last.key!r} and comes before it"
+        # Equal items have equal scores in any arithmetic.
         for hit in hits:
-            equal = left & (space.rows == space.rows[hit]) if scores[hit] <= scores[last] + slack else None
+            equal = left & (scores.ids == scores.ids[hit]) if scores.least[hit] <= last.score else None
             if equal is not None and equal.any():
-                first = space.keys[int(np.flatnonzero(equal)[0])]
-                assert first > space.keys[hit], f"{first!r} ties with {space.keys[hit]!r} and comes before it"
+                first = int(np.flatnonzero(equal)[0])
+                assert first > hit, f"{space.keys[first]!r} ties with {space.keys[hit]!r} and comes before it"
 
     @staticmethod
-    def _check_bound(query, scores, hits, left, answer, slack):
+    def _check_bound(query, scores, hits, left, answer):
         receipt = answer.receipt
         assert answer.HasField("receipt"), "there is no receipt"
-        # Items that max_per leaves out need no bound, but may have one.
-        assert receipt.HasField("bound") == bool(left.any()) or (query.max_per.n and receipt.HasField("bound")), \
+        # Items that max_per leaves out need no bound, but may have one. With boosts, several rounds of an approximate
+        # method may find all items.
+        may_have = query.max_per.n or (query.boosts and not receipt.exact)
+        assert receipt.HasField("bound") == bool(left.any()) or (may_have and receipt.HasField("bound")), \
             f"bound {'given' if receipt.HasField('bound') else 'missing'}, {int(left.sum())} items were left out"
         if not left.any():
             return
-        best = scores[left].max()
-        assert best <= receipt.bound + slack, \
-            f"an item that was left out has {best:.6f}, over the bound {receipt.bound}"
+        best = scores.least[left].max()
+        assert best <= receipt.bound, \
+            f"an item that was left out has at least {best:.6f}, over the bound {receipt.bound}"
         if len(hits) and receipt.bound < answer.hits[-1].score:
             assert receipt.exact, "the bound proves the answer exact, but the receipt does not say so"
 
@@ -398,6 +447,41 @@ class Oracle:
         assert len(answer.hits) <= counts.scored <= counts.items, f"{counts.scored} items scored"
         if counts.HasField("admitted"):
             assert counts.admitted == admitted.sum(), f"{counts.admitted} items admitted, {admitted.sum()} were due"
+
+    # ---- explanations
+
+    def _check_explanations(self, query, state, space, admitted, scores, answer):
+        assert [e.key for e in answer.explanations] == list(query.explain), "the explanations are of other keys"
+        ranks = {hit.key: i for i, hit in enumerate(answer.hits, 1)}
+        for e in answer.explanations:
+            i, rank, got = space.index.get(e.key), ranks.get(e.key), wire.pb.Explanation.Verdict.Name(e.verdict)
+            assert e.HasField("score") == (i is not None), f"{e.key!r} has a score just with a part"
+            assert i is None or scores.least[i] <= e.score <= scores.most[i], \
+                f"{e.key!r} is explained with the score {e.score}; it is {scores.least[i]} to {scores.most[i]}"
+            due = self._verdicts(query, state, space, admitted, answer, e, rank)
+            assert got in due, f"{e.key!r} is said to be {got}, not {due}"
+            assert e.rank == (rank or 0), f"{e.key!r} has the rank {e.rank}, not {rank}"
+            assert not rank or e.score == answer.hits[rank - 1].score, f"{e.key!r} has another score as a hit"
+            assert e.HasField("below_last_hit") == (got == "OUTRANKED"), f"{e.key!r} is {got}"
+            assert got != "OUTRANKED" or e.below_last_hit == np.float32(answer.hits[-1].score) - np.float32(e.score), \
+                f"{e.key!r} is said to be {e.below_last_hit} below the last hit"
+
+    def _verdicts(self, query, state, space, admitted, answer, e, rank):
+        """Return which verdicts are right."""
+        i, time_ms = space.index.get(e.key), answer.time_unix_ms
+        if i is None:
+            return ["NO_PART" if e.key in state.items else "NO_ITEM"]
+        if self.lifetimes and not self.lifetimes.is_alive(space.attributes[i], time_ms):
+            is_expired = time_ms >= space.attributes[i].get(self.lifetimes.expires, time_ms + 1)
+            return ["EXPIRED" if is_expired else "EMBARGOED"]
+        if not admitted[i]:
+            return ["EXCLUDED" if e.key in query.exclude else "FILTERED"]
+        if rank:
+            return ["HIT"]
+        last = answer.hits[-1] if answer.hits else None
+        if len(answer.hits) == query.k and (-e.score, e.key) > (-last.score, last.key):
+            return ["OUTRANKED"]
+        return ["CROWDED_OUT"] * bool(query.max_per.n) + ["MISSED"] * (not answer.receipt.exact)
 
 
 def check_epochs(answers):

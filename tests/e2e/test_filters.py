@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+import boosts
 import data
 import filters
 import models
@@ -42,6 +43,7 @@ class FilterCase(Case):
 
     def open(self, **where):
         self.system = System(paths, spaces, name=self.id(), types=filters.TYPES, **where)
+        self.boosts = boosts.Draw(self.system.rng)
         self.addCleanup(self.system.close)
         return self.system
 
@@ -72,7 +74,10 @@ class FilterCase(Case):
                           "exclude": [data.pick(system.rng, self.keys) for _ in range(system.rng.integers(3) * 50)]}
                 if system.rng.random() < 0.5:
                     fields["max_per"] = self.draw_max_per()
-                queries += self.by_every_method(self.query(space, *system.items.draw.filter(), **fields))
+                if system.rng.random() < 0.3:
+                    fields["explain"] = [data.pick(system.rng, self.keys) for _ in range(system.rng.integers(1, 17))]
+                query = self.query(space, *system.items.draw.filter(), **fields)
+                queries += self.by_every_method(self.boosts.add(query))
         system.ask(queries, timeout_s=120)
 
     def draw_max_per(self):

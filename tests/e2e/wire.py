@@ -125,6 +125,22 @@ def item_json(item, form="array"):
     return out
 
 
+def boosts_json(query, name=str, integer=int):
+    """Return a query's boosts. name: how fields are written; integer: how 64-bit integers are."""
+    out = []
+    for boost in query.boosts:
+        out.append({"weight": boost.weight})
+        if boost.filter:
+            out[-1]["filter"] = boost.filter
+        if boost.parameters:
+            out[-1]["parameters"] = [value_of(message) for message in boost.parameters]
+        if boost.attribute:
+            out[-1]["attribute"] = boost.attribute
+        if boost.half_life_ms:
+            out[-1][name("half_life_ms")] = integer(boost.half_life_ms)
+    return out
+
+
 def camel(name):
     head, *rest = name.split("_")
     return head + "".join(word.capitalize() for word in rest)
@@ -139,7 +155,7 @@ def query_json(query, form="array", camel_case=False, ints_as_text=False):
     for field in ("vector", "components", "query_gate"):
         if query.HasField(field):
             out[name(field)] = vector_json(getattr(query, field), form)
-    for field in ("user_id", "deadline_unix_ms"):
+    for field in ("user_id", "deadline_unix_ms", "now_unix_ms"):
         if query.HasField(field):
             out[name(field)] = integer(getattr(query, field))
     if query.exclude:
@@ -165,6 +181,8 @@ def query_json(query, form="array", camel_case=False, ints_as_text=False):
         out[name("max_per")] = {"attribute": query.max_per.attribute, "n": query.max_per.n}
     if query.parameters:
         out["parameters"] = [value_of(message) for message in query.parameters]
+    if query.boosts:
+        out["boosts"] = boosts_json(query, name, integer)
     return out
 
 
@@ -301,8 +319,10 @@ def answer_from_json(text):
                     generation=fields.get("generation", 0), model=fields.get("model", ""),
                     epoch=_integer(fields.get("epoch", 0), "epoch"))
     for hit in fields.get("hits", []):
-        _strict(hit, ("key", "score", "value"), "hit")
+        _strict(hit, ("key", "score", "value", "similarity"), "hit")
         out.hits.add(key=_key_of(hit["key"]), score=hit["score"])
+        if "similarity" in hit:
+            out.hits[-1].similarity = hit["similarity"]
         if "value" in hit:
             out.hits[-1].value.CopyFrom(make_value(hit["value"]))
     if "receipt" in fields:
@@ -324,8 +344,9 @@ def answer_from_json(text):
         inner = getattr(out, name)
         for field, value in fields.get(name, {}).items():
             setattr(inner, field, _integer(value, field))
-    if "time_unix_ms" in fields:
-        out.time_unix_ms = _integer(fields["time_unix_ms"], "time_unix_ms")
+    for name in ("time_unix_ms", "now_unix_ms"):
+        if name in fields:
+            setattr(out, name, _integer(fields[name], name))
     if "error" in fields:
         error = _strict(fields["error"], ("code", "message"), "error")
         out.error.code = pb.Error.Code.Value(error["code"])
