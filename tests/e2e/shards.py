@@ -72,7 +72,8 @@ class Layout:
 
 def same(answer):
     """What of an answer must not depend on the shards."""
-    return ([(hit.key, hit.score, value_of(hit.value)) for hit in answer.hits], answer.receipt.SerializeToString(deterministic=True),
+    return ([(hit.key, hit.score, value_of(hit.value), hit.similarity, hit.HasField("similarity")) for hit in answer.hits],
+            answer.receipt.SerializeToString(deterministic=True), answer.HasField("now_unix_ms"), answer.now_unix_ms,
             [(p.partition, p.next) for p in answer.watermark], answer.counts.items,
             answer.counts.admitted if answer.counts.HasField("admitted") else None,
             [e.SerializeToString(deterministic=True) for e in answer.explanations])

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import confluent_kafka
 
+import boosts
 import data
 import models
 import real_broker
@@ -24,6 +25,7 @@ from wire import pb
 
 N_ITEMS = 2000
 N_SHARDS = 4
+TYPES = {"price": "integer", "rating": "number", "made": "time"}
 SIMILARITIES = ("dot", "weighted_dot", "matrix", "mol", "recjpq")
 
 
@@ -51,7 +53,7 @@ class ShardsCase(Case):
 
     @classmethod
     def make(cls, name, config=None, partitions=8, with_partials=True):
-        system = System(paths, spaces, config, broker.bootstrap, name, name, types={"price": "integer"})
+        system = System(paths, spaces, config, broker.bootstrap, name, name, types=TYPES)
         broker.create_topic(system.topic("catalogue"), partitions, {"cleanup.policy": "compact"})
         for kind, count in (("queries", 3), ("answers", 2), ("merged", 2), ("partials", 4), ("dead-letters", 1),
                             ("seen", 2)):
@@ -74,7 +76,7 @@ class ShardsCase(Case):
 
     @staticmethod
     def item(system, i):
-        item = system.items.item()
+        item = system.items.item()  # some have no rating, or were never made
         item.attributes["price"].integer = i % 100
         return item
 
@@ -94,6 +96,7 @@ class Same(ShardsCase):
     def setUpClass(cls):
         cls.system = cls.make("same", {"seen": {"topic": "same.seen"}})
         cls.addClassCleanup(cls.system.close)
+        cls.boosts = boosts.Draw(cls.system.rng, TYPES)
         cls.layout = shards.Layout(cls.system, N_SHARDS)
         cls.addClassCleanup(cls.layout.close)
         cls.system.open([cls.system.topic("merged")])
@@ -128,6 +131,8 @@ class Same(ShardsCase):
             query.exclude.extend(self.keys[i] for i in rng.integers(0, len(self.keys), 30))
         if rng.random() < 0.4:
             query.max_per.attribute, query.max_per.n = "price", int(rng.integers(1, 4))
+        if rng.random() < 0.5:
+            self.boosts.add(query)
         if rng.random() < 0.2:
             query.explain.extend(self.keys[i] for i in rng.integers(0, len(self.keys), 5))
         if rng.random() < 0.1:
@@ -153,13 +158,13 @@ class Same(ShardsCase):
         for _ in range(30):
             self.change(self.system, 30)
             for name, model in spaces.items():
-                queries.append(self.system.queries.draw(name, data.pick(self.system.rng, exact_methods(model))))
-                self.system.send(queries[-1])
+                query = self.system.queries.draw(name, data.pick(self.system.rng, exact_methods(model)))
+                queries.append(self.system.send(self.boosts.add(query)))
         shards.wait_both(self.system.client, [q.id for q in queries], self.topics)
         self.system.sync()
         pairs = [(q, shards.by_topic(self.system.client, q.id)[self.topics[1]][0]) for q in queries]
         for query, answer in sorted(pairs, key=lambda pair: sum(p.next for p in pair[1].watermark)):
-            self.system.oracle.check(query, answer)
+            self.system.oracle.check(query, answer, self.system.client.asked_ms[query.id])
 
     def test_no_shard_returns_what_a_user_has_seen(self):
         first = self.draw("dot", "exact", k=40)
