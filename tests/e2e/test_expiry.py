@@ -8,6 +8,7 @@ import time
 import unittest
 from pathlib import Path
 
+import boosts
 import data
 import filters
 import models
@@ -70,14 +71,17 @@ class ExpiryCase(Case):
             file.write(struct.pack("<q", stepped))
 
     def ask_random(self, n=3):
-        """Ask every space, by every method, with and without filters."""
+        """Ask every space, by every method, with and without filters and boosts."""
         system, queries = self.system, []
+        draw = boosts.Draw(system.rng, TYPES)
         for space in spaces:
             for i in range(n):
                 text, parameters = system.items.draw.filter() if i % 2 else ("", [])
                 query = system.queries.draw(space, k=data.pick(system.rng, [1, 10, 100, N_ITEMS + 1]), filter=text,
                                             parameters=[data.wire.make_value(value) for value in parameters],
-                                            at_least=system.positions())
+                                            at_least=system.positions(),
+                                            explain=[data.pick(system.rng, self.keys) for _ in range(10)])
+                draw.add(query)
                 for method in spaces[space].methods():
                     queries.append(pb.Query())
                     queries[-1].CopyFrom(query)

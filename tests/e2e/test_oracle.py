@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+import boosts
 import data
 import filters
 import models
@@ -147,13 +148,15 @@ class Replay(unittest.TestCase):
 class Checker(unittest.TestCase):
     """A correct answer passes. The same answer with one change fails."""
 
+    NOW = 1790000000000
+
     def setUp(self):
         rng = data.generator("checker")
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
         path = Path(self.folder.name) / "mol.safetensors"
         models.random_mol(rng, path)
-        self.oracle = Oracle({"m": models.load(path)}, {"year": "integer"})
+        self.oracle = Oracle({"m": models.load(path)}, {"year": "integer", "made": "time"})
         self.model = self.oracle.spaces["m"]
         vectors = rng.standard_normal((300, self.model.dx))
         vectors[1:3] = vectors[0]
@@ -161,19 +164,28 @@ class Checker(unittest.TestCase):
             item = pb.Item()
             item.parts["m"].vector.CopyFrom(wire.vector(x))
             item.attributes["year"].integer = i % 2
+            if i % 3 == 0:
+                item.attributes["made"].integer = self.NOW - i * 1000
             self.oracle.feed([Record(0, i, b"k%03d" % i, item.SerializeToString())])
         self.query = pb.Query(id="q", space="m", k=20, user_id=5)
         self.query.vector.CopyFrom(wire.vector(rng.standard_normal(self.model.dq)))
 
     def right_answer(self, hit_count=None, watermark=300):
         space = self.oracle.state({0: watermark}).space("m")
-        scores = self.model.scores(self.query, space.rows).astype(np.float32)
+        similarities = self.model.scores(self.query, space.rows).astype(np.float32)
+        sums = boosts.Sums(self.query, space.attributes, self.oracle.types, self.NOW).sums
+        scores = (similarities + sums).astype(np.float32)
         excluded = set(self.query.exclude)
         order = [i for i in np.lexsort((np.arange(len(scores)), -scores)) if space.keys[i] not in excluded]
         hits, rest = order[:hit_count or self.query.k], order[hit_count or self.query.k:]
         answer = pb.Answer(id="q", space="m", method="brute_force", epoch=3)
         for i in hits:
             answer.hits.add(key=space.keys[i], score=scores[i])
+            if self.query.boosts:
+                answer.hits[-1].similarity = similarities[i]
+                answer.now_unix_ms = self.NOW
+        for key in self.query.explain:
+            self.explain(answer, key, scores[space.index[key]])
         answer.receipt.exact = True
         if rest:
             answer.receipt.bound = scores[rest[0]]
@@ -181,9 +193,18 @@ class Checker(unittest.TestCase):
         answer.counts.items = answer.counts.scored = len(space.keys)
         return answer
 
+    @staticmethod
+    def explain(answer, key, score):
+        keys = [hit.key for hit in answer.hits]
+        if key in keys:
+            answer.explanations.add(key=key, score=score, verdict="HIT", rank=keys.index(key) + 1)
+        else:
+            answer.explanations.add(key=key, score=score, verdict="OUTRANKED",
+                                    below_last_hit=np.float32(answer.hits[-1].score) - score)
+
     def refused(self, answer, words):
         with self.assertRaisesRegex(AssertionError, words):
-            self.oracle.check(self.query, answer)
+            self.oracle.check(self.query, answer, self.NOW)
 
     def test_the_right_answer_passes(self):
         self.oracle.check(self.query, self.right_answer())
@@ -227,6 +248,69 @@ class Checker(unittest.TestCase):
         answer = self.right_answer()
         del answer.hits[-1]
         self.refused(answer, "hits, 20 were due")
+
+    def test_boosts(self):
+        for weights in ((3, 2), (1e6, 0), (1e-6, -5), (0, 1e9)):
+            del self.query.boosts[:]
+            self.query.boosts.add(weight=weights[0], attribute="year")
+            self.query.boosts.add(weight=weights[1], attribute="made", half_life_ms=50000)
+            self.query.boosts.add(weight=0.5, filter="year = 0 and has(made)")
+            right = self.right_answer()
+            self.oracle.check(self.query, right, self.NOW)
+            answer = pb.Answer()
+            for change, words in [
+                    (lambda: answer.ClearField("now_unix_ms"), "time of ages"),
+                    (lambda: setattr(answer, "now_unix_ms", self.NOW + 1), f"{self.NOW + 1}, not to {self.NOW}"),
+                    (lambda: answer.hits[3].ClearField("similarity"), "has a similarity"),
+                    (lambda: setattr(answer.hits[3], "similarity", answer.hits[3].similarity + 3e-3), "has the score"),
+                    # The error of 2^-x is far below the last bit of a score.
+                    (lambda: setattr(answer.hits[0], "score", np.nextafter(np.float32(answer.hits[0].score),
+                                                                           np.float32(np.inf))), "has the sum")]:
+                answer.CopyFrom(right)
+                change()
+                self.refused(answer, words)
+            answer = self.right_answer(self.query.k + 1)
+            del answer.hits[5]
+            self.refused(answer, "is missing|ties with")
+            # The hits are those of another weight.
+            self.query.boosts[0].weight += 1000
+            self.refused(right, "has the sum|is missing")
+
+    def test_sums_that_tie_only_by_rounding(self):
+        self.query.boosts.add(weight=1e9, attribute="year")
+        right = self.right_answer()
+        self.oracle.check(self.query, right)
+        self.assertEqual([hit.key for hit in right.hits], [b"k%03d" % i for i in range(1, 40, 2)])
+        right.hits[-1].key = b"k041"
+        right.hits[-1].similarity = self.model.scores(self.query, self.oracle.state({0: 300}).space("m").rows)[41]
+        self.refused(right, "b'k039' ties with b'k041' and comes before it")
+
+    def test_boosts_that_are_cut_off(self):
+        query = pb.Query(boosts=[pb.Boost(weight=weight, attribute="n") for weight in (1e9, -1e9, 1)])
+        items = [{"n": 1e300}, {"n": -1e300}, {"n": 2.0}, {}]
+        self.assertEqual(boosts.Sums(query, items, {"n": "number"}, 0).sums.tolist(), [1e30, -1e30, 2.0, 0.0])
+
+    def test_explanations(self):
+        self.query.explain.extend([b"k005", b"k000", b"k033"])
+        for boosted in (False, True):
+            if boosted:
+                self.query.boosts.add(weight=10, filter="year = 1")
+            right = self.right_answer()
+            self.oracle.check(self.query, right)
+            outranked = next(i for i, e in enumerate(right.explanations) if e.HasField("below_last_hit"))
+            for i, field, value, words in [(outranked, "score", 77.0, "with the score"),
+                                           (outranked, "below_last_hit", 0.001, "below the last hit"),
+                                           (outranked, "rank", 3, "rank"), (0, "verdict", 6, "is said to be SEEN"),
+                                           (0, "verdict", 10, "is said to be MISSED"), (0, "key", b"k1", "other keys")]:
+                answer = pb.Answer()
+                answer.CopyFrom(right)
+                setattr(answer.explanations[i], field, value)
+                self.refused(answer, words)
+        self.query.explain.append(b"nobody")
+        right.explanations.add(key=b"nobody", verdict="NO_ITEM")
+        self.oracle.check(self.query, right)
+        right.explanations[-1].verdict = pb.Explanation.NO_PART
+        self.refused(right, "is said to be NO_PART")
 
     def test_ties_out_of_order(self):
         self.query.k = 300
