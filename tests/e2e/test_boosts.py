@@ -31,12 +31,13 @@ def setUpModule():
     folder = tempfile.TemporaryDirectory(prefix="sluice-models-")
     unittest.addModuleCleanup(folder.cleanup)
     rng = data.generator("models with boosts")
-    names = ("dot", "bilinear", "mol", "recjpq")
+    names = ("dot", "bilinear", "mol", "recjpq", "coarse")
     paths = {name: Path(folder.name) / f"{name}.safetensors" for name in names}
     for name in names[:2]:
         models.random_vectors(rng, paths[name], name)
     models.random_mol(rng, paths["mol"])
     models.random_recjpq(rng, paths["recjpq"], b=64)
+    models.random_recjpq(rng, paths["coarse"], m=2, b=3, d=4)  # most items tie
     spaces = {name: models.load(path) for name, path in paths.items()}
 
 
@@ -75,15 +76,15 @@ class DrawBoosts(boosts.Draw):
 class BoostsCase(Case):
     """Tests that each have topics of their own on a real broker, a daemon, and a catalogue with attributes."""
 
-    def open(self, prefix, names=None):
+    def open(self, prefix, names=None, config=None):
         used = {name: spaces[name] for name in names or spaces}
-        self.system = System({name: paths[name] for name in used}, used, None, broker.bootstrap, prefix, self.id(),
+        self.system = System({name: paths[name] for name in used}, used, config, broker.bootstrap, prefix, self.id(),
                              types=TYPES)
         self.addCleanup(self.system.close)
         self.boosts = DrawBoosts(self.system.rng, TYPES)
         self.system.items.draw = DrawAttributes(self.system.rng, TYPES)
         broker.create_topic(self.system.topic("catalogue"), 4, {"cleanup.policy": "compact"})
-        for kind in ("queries", "answers", "dead-letters"):
+        for kind in ("queries", "answers", "dead-letters", "seen"):
             broker.create_topic(self.system.topic(kind), 1)
         return self.system.open()
 
@@ -267,6 +268,63 @@ class Changes(BoostsCase):
         out.counts.ClearField("scored")
         out.counts.ClearField("candidates")
         return out.SerializeToString(deterministic=True)
+
+
+class Beside(BoostsCase):
+    """Boosts beside what the oracle does not know: the same hits as of a query that it knows."""
+
+    def same_hits(self, query, plain):
+        """Check that a query has the hits of one that the oracle checks."""
+        due, = self.answers([plain])
+        self.system.send(query)
+        answer = self.system.client.wait([query.id])[query.id]
+        self.assertFalse(answer.HasField("error"), answer.error.message)
+        self.assertEqual(list(answer.hits), list(due.hits), wire.boosts_json(query))
+        self.assertEqual(answer.receipt, due.receipt)
+
+    def pair(self, **fields):
+        """Return a query and a copy of it, with boosts and with the same time of ages."""
+        query = self.draw("dot", k=int(self.system.rng.integers(1, 50)), **fields)
+        while not query.boosts:
+            self.boosts.add(query)
+        query.now_unix_ms = self.boosts.now()
+        plain = pb.Query()
+        plain.CopyFrom(query)
+        plain.id = f"{query.id} in other words"
+        return query, plain
+
+    def test_items_that_a_user_has_seen(self):
+        system = self.open("seen", ["dot"], {"seen": {"topic": "seen.seen"}})
+        self.fill(N_FEW)
+        seen = self.keys[::3]
+        reports = []
+        system.client.producer.produce("seen.seen", pb.Seen(items=seen).SerializeToString(), b"somebody",
+                                       on_delivery=lambda _, m: reports.append(m))
+        system.client.flush()
+        for _ in range(20):
+            query, plain = self.pair()
+            query.exclude_seen_by = b"somebody"
+            query.at_least_seen.add(partition=reports[0].partition(), next=reports[0].offset() + 1)
+            plain.exclude.extend(seen)
+            self.same_hits(query, plain)
+        system.daemon.stop()
+
+    def test_items_like_another(self):
+        system = self.open("like", ["dot"])
+        self.fill(N_FEW)
+        for i in range(20):
+            key, vector = b"like-%d" % i, wire.vector(system.rng.standard_normal(spaces["dot"].dx))
+            item = system.items.set_attributes(pb.Item(), system.items.draw.attributes())
+            item.parts["dot"].vector.CopyFrom(vector)
+            system.put(key, item)
+            system.sync()
+            query, plain = self.pair()
+            query.ClearField("vector")
+            query.like = key
+            plain.vector.CopyFrom(vector)
+            plain.exclude.append(key)
+            self.same_hits(query, plain)
+        system.daemon.stop()
 
 
 class Wrong(BoostsCase):
