@@ -50,7 +50,8 @@ static err_t begin_boosted(struct search *s, const struct query *query, const st
 {
   const struct engine *e = s->searcher->engine;
 
-  return boosted_search_begin(s->arena, &e->attributes, e->kernels, query, admit, answer, &s->searcher->kept, out);
+  return boosted_search_begin(s->arena, &e->attributes, e->kernels, s->row->is_exact, query, admit, answer,
+                              &s->searcher->kept, out);
 }
 
 static err_t begin_long(struct search *s, const struct query *query, const struct admit *admit, struct answer *answer,

@@ -33,13 +33,15 @@ enum { ROUNDS_MAX = 64, APPROXIMATE_ROUNDS_MAX = 8 };
 enum { MANY_SHARE = 16, SAMPLE = 2048, SEEDS = 1024, SEEDS_SHARE = 4 };
 
 err_t boosted_search_begin(const struct arena *arena, const struct attributes *attributes,
-                           const struct kernels *kernels, const struct query *query, const struct admit *admit,
-                           struct answer *answer, struct region *region, struct boosted_search *out)
+                           const struct kernels *kernels, bool is_exact, const struct query *query,
+                           const struct admit *admit, struct answer *answer, struct region *region,
+                           struct boosted_search *out)
 {
   *out = (struct boosted_search){
     .arena = arena,
     .query = query,
     .kernels = kernels,
+    .is_exact = is_exact,
     .admitted = admit,
     .plain = *query,
     .admit = *admit,
@@ -228,7 +230,7 @@ static uint64_t select_left(struct boosted_search *s)
   uint64_t few = s->arena->n_slots / COMPARED_SHARE, n = bits_count(s->left, bits_words(s->arena->n_slots));
 
   n = select_least(s, n <= few ? -INFINITY : least_boosts(s));
-  return n <= few || s->n_rounds >= COMPARED_FROM ? compare_left(s) : n;
+  return n <= few || s->n_rounds >= COMPARED_FROM || !s->is_exact ? compare_left(s) : n;
 }
 
 /* Admit the items that can still be hits. If there are none, there is no further round. */
@@ -240,7 +242,7 @@ static err_t narrow(struct boosted_search *s, struct region *kept, struct region
   uint64_t n = select_left(s);
   s->is_done = n == 0;
   s->is_seeding = false;
-  if (n > s->arena->n_slots / MANY_SHARE && n > SEEDS_SHARE * SEEDS && !s->was_seeded)
+  if (n > s->arena->n_slots / MANY_SHARE && n > SEEDS_SHARE * SEEDS && !s->was_seeded && s->is_exact)
     TRY(seed(s, scratch, &n));
   if (!s->is_seeding) /* the others cannot be hits any more */
     memcpy(s->left, s->words, bits_words(s->arena->n_slots) * sizeof *s->left);

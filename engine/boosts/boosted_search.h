@@ -24,6 +24,7 @@ struct boosted_search {
   const struct query *query;
   const struct kernels *kernels;
   const struct admit *admitted; /* what the query admits */
+  bool is_exact;                /* the method is */
   struct boosts boosts;
   struct boost_bounds *bounds; /* NULL until a second round needs them */
   struct query plain;          /* what the round asks for */
@@ -46,16 +47,19 @@ struct boosted_search {
 
 /* Begin with the first round: search `plain` among `admit`, and write `found`.
  *
- * query   with boosts; its max_per is not looked at
- * admit   of the query; it stays
- * answer  of the query; boosted_search_write() completes it
- * region  what is allocated has to stay until boosted_search_write()
+ * is_exact  the method is. What an approximate one finds depends on what it is asked for, so then this does not depend
+ *           on where items lie: equal catalogues give equal answers
+ * query     with boosts; its max_per is not looked at
+ * admit     of the query; it stays
+ * answer    of the query; boosted_search_write() completes it
+ * region    what is allocated has to stay until boosted_search_write()
  *
  * Returns ERR_MEMORY.
  */
 err_t boosted_search_begin(const struct arena *arena, const struct attributes *attributes,
-                           const struct kernels *kernels, const struct query *query, const struct admit *admit,
-                           struct answer *answer, struct region *region, struct boosted_search *out);
+                           const struct kernels *kernels, bool is_exact, const struct query *query,
+                           const struct admit *admit, struct answer *answer, struct region *region,
+                           struct boosted_search *out);
 
 /* Take what a round has found. Then the next one is to be searched in the same way, unless is_done is set.
  *

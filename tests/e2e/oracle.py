@@ -383,10 +383,8 @@ class Oracle:
     def _check_bound(query, scores, hits, left, answer):
         receipt = answer.receipt
         assert answer.HasField("receipt"), "there is no receipt"
-        # Items that max_per leaves out need no bound, but may have one. With boosts, several rounds of an approximate
-        # method may find all items.
-        may_have = query.max_per.n or (query.boosts and not receipt.exact)
-        assert receipt.HasField("bound") == bool(left.any()) or (may_have and receipt.HasField("bound")), \
+        # Items that max_per leaves out need no bound, but may have one.
+        assert receipt.HasField("bound") == bool(left.any()) or (query.max_per.n and receipt.HasField("bound")), \
             f"bound {'given' if receipt.HasField('bound') else 'missing'}, {int(left.sum())} items were left out"
         if not left.any():
             return

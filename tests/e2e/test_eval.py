@@ -658,7 +658,7 @@ class Filters(Case):
                 (["--now", "0", *with_types], 2, "--now is for --boost"),
                 (["--boost", "x:year", *with_types], 2, "--boost expects a weight, an attribute"),
                 (["--boost", "1:yaer", *with_types], 1, "boosts[0]", "not an attribute; the nearest is 'year'"),
-                (["--boost", "1:expires", *with_types], 1, "boosts[0]: 'expires' is a time"),
+                (["--boost", "1:expires", *with_types], 1, "boosts[0].half_life_ms is missing: 'expires' is a time"),
                 (["--boost", "1:year", "--boost-if", "1:price << 3", *with_types], 1,
                  "boosts[1].filter: at character 8"),
                 (self.types, 2, "--attribute needs --attributes"),
