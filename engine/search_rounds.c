@@ -45,13 +45,13 @@ static void add_next(struct group *round, struct long_search *l)
 
 /* ---- Beginning ---- */
 
-static err_t begin_boosted(struct search *s, const struct query *query, const struct admit *admit,
-                           struct answer *answer, struct boosted_search *out)
+static err_t begin_boosted(struct search *s, const struct query *query, struct boosted_search **out)
 {
   const struct engine *e = s->searcher->engine;
+  struct region *kept = &s->searcher->kept;
 
-  return boosted_search_begin(s->arena, &e->attributes, e->kernels, s->row->is_exact, query, admit, answer,
-                              &s->searcher->kept, out);
+  TRY(region_array(kept, 1, sizeof **out, out));
+  return boosted_search_begin(s->arena, &e->attributes, e->kernels, s->row->is_exact, query, kept, *out);
 }
 
 static err_t begin_long(struct search *s, const struct query *query, const struct admit *admit, struct answer *answer,
@@ -68,8 +68,8 @@ static err_t begin_long(struct search *s, const struct query *query, const struc
   }
   if (query->n_boosts == 0)
     return ERR_OK;
-  TRY(region_array(kept, 1, sizeof *out->boosted, &out->boosted));
-  return begin_boosted(s, query, admit, answer, out->boosted);
+  TRY(begin_boosted(s, query, &out->boosted));
+  return boosted_search_start(out->boosted, query, admit, answer, kept);
 }
 
 static size_t count_long(const struct query *const *queries, size_t n)
@@ -106,7 +106,7 @@ static err_t begin_rounds(struct search *s, const struct query *const *queries, 
 
 /* ---- Taking ---- */
 
-/* Take what a search with boosts has found, all rounds of it, as one round of a max_per. The next one begins anew. */
+/* Take what a search with boosts has found, all rounds of it, as one round of a max_per. The next one starts anew. */
 static err_t take_limited(struct search *s, struct long_search *l)
 {
   struct region *kept = &s->searcher->kept, *scratch = &s->searcher->scratch;
@@ -116,7 +116,7 @@ static err_t take_limited(struct search *s, struct long_search *l)
   TRY(max_per_take(l->limited, kept, scratch));
   if (l->limited->is_done || !l->boosted)
     return ERR_OK;
-  return begin_boosted(s, &l->limited->wider, &l->limited->admit, &l->limited->found, l->boosted);
+  return boosted_search_start(l->boosted, &l->limited->wider, &l->limited->admit, &l->limited->found, kept);
 }
 
 static err_t take(struct search *s, struct long_search *l)
@@ -136,6 +136,7 @@ static err_t take_round(struct search *s, struct asked *asked)
     struct long_search *l = &asked->longs[i];
     if (is_done(l))
       continue;
+    progress_note();
     TRY(take(s, l));
     if (!is_done(l))
       add_next(&asked->round, l);

@@ -120,6 +120,16 @@ static void send_dead_letter_once(struct query_intake *in, const struct query_re
     offset_tracker_done(in->with->tracker, taken->ticket);
 }
 
+/* Do boosts need a time that nobody has given? */
+static bool has_ages(const struct query *query)
+{
+  bool has_age = false;
+
+  for (size_t i = 0; i < query->n_boosts; i++)
+    has_age |= query->boosts[i].half_life_ms > 0;
+  return has_age && !query->has_now;
+}
+
 /* Ages in boosts are counted to the timestamp of the query's record: it is the same for every daemon that answers. */
 static void date_boosts(struct pending_query *query)
 {
@@ -138,6 +148,8 @@ static err_t check_query(const struct query_intake *in, struct pending_query *qu
     FAIL(ERR_QUERY, "exclude_seen_by: the daemon reads no seen topic: configure seen.topic");
   if (query->query.like.n > 0 && config_is_shard(in->with->config))
     FAIL(ERR_QUERY, "like: the catalogue is sharded, and only one shard has the item: send its data in the query");
+  if (config_is_shard(in->with->config) && query->timestamp_ms < 0 && has_ages(&query->query))
+    FAIL(ERR_QUERY, "now_unix_ms is missing: the record has no timestamp, and all shards must count ages to one time");
   date_boosts(query);
   TRY(engine_check_query(in->with->engine, &query->query, &query->number, &query->method));
   query->space = config_find_space(in->with->config, query->query.space);

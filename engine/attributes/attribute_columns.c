@@ -94,6 +94,11 @@ bool attribute_columns_number(const struct attribute_columns *c, size_t attribut
   return attribute_column_number(&c->v[attribute], slot, out);
 }
 
+const uint64_t *attribute_columns_present(const struct attribute_columns *c, size_t attribute)
+{
+  return c->v[attribute].present;
+}
+
 const uint8_t *attribute_columns_buckets(const struct attribute_columns *c, size_t attribute)
 {
   return c->v[attribute].buckets.of_slot;

@@ -80,6 +80,9 @@ struct value attribute_columns_value(const struct attribute_columns *c, size_t a
  */
 bool attribute_columns_number(const struct attribute_columns *c, size_t attribute, uint32_t slot, double *out);
 
+/* The slots that have the attribute: a bit for each. Valid until the columns change. */
+const uint64_t *attribute_columns_present(const struct attribute_columns *c, size_t attribute);
+
 /* The bucket of each slot's number (value_buckets.h); 0 if it has none. Valid until the columns change. */
 const uint8_t *attribute_columns_buckets(const struct attribute_columns *c, size_t attribute);
 

@@ -103,31 +103,34 @@ static void make_levels(const struct boost_bounds *bounds, double least)
 /* ---- One boost ---- */
 
 /* The items that the filter admits, or the others, or all. */
-static void narrow_by_filter(const struct boost_bounds *bounds, size_t n_words, uint64_t *words)
+static void narrow_by_filter(const struct boost_bounds *bounds, double least, uint64_t *words)
 {
-  bool is_enough[] = { bounds->levels[0] <= LEVEL_MAX, bounds->levels[1] <= LEVEL_MAX };
+  const struct boosts *b = bounds->boosts;
+  bool is_enough = bounds->most[0][1] >= least, is_enough_without = 0.0 >= least;
 
-  for (size_t w = 0; w < n_words; w++) {
-    uint64_t matched = bounds->boosts->v[0].words[w];
-    words[w] &= (is_enough[1] ? matched : 0) | (is_enough[0] ? ~matched : 0);
+  for (size_t w = 0; w < bits_words(b->arena->n_slots); w++) {
+    uint64_t matched = b->v[0].words[w];
+    words[w] &= (is_enough ? matched : 0) | (is_enough_without ? ~matched : 0);
   }
 }
 
-/* The items whose bucket has a low enough level. */
-static void narrow_by_bucket(const struct boost_bounds *bounds, size_t n_words, uint64_t *words)
+/* The items whose bucket may have enough. */
+static void narrow_by_bucket(const struct boost_bounds *bounds, double least, uint64_t *words)
 {
   const struct boosts *b = bounds->boosts;
+  size_t n_words = bits_words(b->arena->n_slots);
   const uint8_t *buckets = attribute_columns_buckets(b->arena->attributes, b->v[0].attribute);
+  const uint64_t *present = attribute_columns_present(b->arena->attributes, b->v[0].attribute);
   uint8_t set[VALUE_BUCKETS / 8] = { 0 };
   uint64_t found[BLOCK_WORDS];
 
   for (size_t bucket = 0; bucket < VALUE_BUCKETS; bucket++)
-    set[bucket / 8] |= (uint8_t)((bounds->levels[bucket] <= LEVEL_MAX) << bucket % 8);
+    set[bucket / 8] |= (uint8_t)((bounds->most[0][bucket] >= least) << bucket % 8);
   for (size_t first = 0; first < n_words; first += BLOCK_WORDS) {
     size_t n = size_min(BLOCK_WORDS, n_words - first);
     bounds->kernels->select_set_u8(buckets + first * 64, n, set, found);
     for (size_t w = 0; w < n; w++)
-      words[first + w] &= found[w];
+      words[first + w] &= found[w] & (least > 0 ? present[first + w] : UINT64_MAX);
   }
 }
 
@@ -194,10 +197,11 @@ uint64_t boost_bounds_narrow(const struct boost_bounds *bounds, double least, ui
 
   if (least == -INFINITY)
     return bits_count(words, bits_words(n_slots));
-  make_levels(bounds, least);
-  if (b->n == 1)
-    (b->v[0].filter ? narrow_by_filter : narrow_by_bucket)(bounds, bits_words(n_slots), words);
-  else
+  if (b->n == 1) {
+    (b->v[0].filter ? narrow_by_filter : narrow_by_bucket)(bounds, least, words);
+  } else {
+    make_levels(bounds, least);
     narrow_by_sums(bounds, n_slots, words);
+  }
   return bits_count(words, bits_words(n_slots));
 }

@@ -3,8 +3,8 @@
  *
  * Each number of an item lies in a bucket of its column (engine/attributes/value_buckets.h): a byte. What a boost adds
  * at most is therefore known by bucket, and for all items. How far an item stays below the highest sum is then a sum of
- * table entries, as in product quantisation, and pq_scan() finds the items whose levels are low enough. Those that it
- * finds are few mostly, and are compared by their values.
+ * table entries, as in product quantisation, and pq_scan() finds the items whose levels are low enough. A few others
+ * pass, too. With one boost there are no sums: its buckets are a set, its filter is a bitmap.
  */
 #ifndef ENGINE_BOOSTS_BOOST_BOUNDS_H
 #define ENGINE_BOOSTS_BOOST_BOUNDS_H
@@ -20,7 +20,7 @@ struct boost_bounds {
   const struct boosts *boosts;
   const struct kernels *kernels;
   double highest;                               /* no item's boosts exceed it */
-  double magnitude;                             /* of the boosts that it is the sum of */
+  double magnitude;                             /* sum of |best[i]| */
   double best[QUERY_BOOSTS_MAX];                /* what each adds at most */
   double most[QUERY_BOOSTS_MAX][VALUE_BUCKETS]; /* the same of the items in a bucket; a filter has buckets 0 and 1 */
   uint8_t *levels;                              /* [n][PQ_SUBITEMS], aligned to 64 */
@@ -33,6 +33,7 @@ err_t boost_bounds_make(const struct boosts *b, const struct kernels *kernels, s
 
 /* Clear the bits of items whose boosts are below `least`. A few others may stay that are.
  *
+ * least  at most `highest`; -infinity: all stay
  * words  [bits_words(n_slots)] of slots
  *
  * Returns how many bits are left. Time: 0.1 ns a slot and boost, about.

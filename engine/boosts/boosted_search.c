@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/progress.h"
 #include "base/size.h"
 
 /* The first round finds more hits than are wanted: the lower its last one, the fewer items are left. Twice as many
@@ -21,7 +22,7 @@ enum {
 
 /* Items that are left are compared by their values if they are fewer than in a bucket of a column, whose values may be
  * very different; and from the COMPARED_FROM-th round on, which few searches come to. */
-enum { COMPARED_SHARE = 128, COMPARED_FROM = 2 };
+enum { COMPARED_SHARE = 128, COMPARED_FROM = 2, NOTED_WORDS = 4096 };
 
 /* The sum in double has an error far below this share. */
 #define SLACK 1e-14
@@ -29,31 +30,38 @@ enum { COMPARED_SHARE = 128, COMPARED_FROM = 2 };
 /* An approximate method may find few hits however many it is asked for. */
 enum { ROUNDS_MAX = 64, APPROXIMATE_ROUNDS_MAX = 8 };
 
-/* If a sixteenth of the items is left, seeds come first: about SEEDS items, found by a sample. */
+/* If a sixteenth of the items is left, and some thousands, seeds come first: about SEEDS items, found by a sample. */
 enum { MANY_SHARE = 16, SAMPLE = 2048, SEEDS = 1024, SEEDS_SHARE = 4 };
 
 err_t boosted_search_begin(const struct arena *arena, const struct attributes *attributes,
                            const struct kernels *kernels, bool is_exact, const struct query *query,
-                           const struct admit *admit, struct answer *answer, struct region *region,
-                           struct boosted_search *out)
+                           struct region *region, struct boosted_search *out)
 {
-  *out = (struct boosted_search){
-    .arena = arena,
-    .query = query,
-    .kernels = kernels,
-    .is_exact = is_exact,
-    .admitted = admit,
-    .plain = *query,
-    .admit = *admit,
-    .found = *answer,
-    .most_similar = INFINITY,
-    .missed_below = -INFINITY,
-    .answer = answer,
-  };
-  out->k = query->k + size_min(FIRST_TIMES * (size_t)query->k + FIRST_MORE, FIRST_MORE_MAX);
-  out->plain.k = (uint32_t)size_min(out->k, UINT32_MAX);
-  TRY(region_array(region, size_min(query->k, arena->n_slots), sizeof *out->hits, &out->hits));
+  *out = (struct boosted_search){ .arena = arena, .kernels = kernels, .is_exact = is_exact };
   return boosts_bind(arena, attributes, query, region, &out->boosts);
+}
+
+err_t boosted_search_start(struct boosted_search *s, const struct query *query, const struct admit *admit,
+                           struct answer *answer, struct region *region)
+{
+  size_t n_hits = size_min(query->k, s->arena->n_slots);
+
+  if (n_hits > s->max_hits)
+    TRY(region_array(region, n_hits, sizeof *s->hits, &s->hits));
+  s->max_hits = size_max(n_hits, s->max_hits);
+  s->query = query;
+  s->admitted = admit;
+  s->answer = answer;
+  s->plain = *query;
+  s->k = query->k + size_min(FIRST_TIMES * (size_t)query->k + FIRST_MORE, FIRST_MORE_MAX);
+  s->plain.k = (uint32_t)size_min(s->k, UINT32_MAX);
+  s->admit = *admit;
+  s->found = *answer;
+  s->n_hits = s->n_found = s->n_rounds = 0;
+  s->most_similar = INFINITY;
+  s->missed_below = -INFINITY;
+  s->is_narrowed = s->is_seeding = s->was_seeded = s->is_done = false;
+  return ERR_OK;
 }
 
 /* ---- The hits of a round ---- */
@@ -112,7 +120,6 @@ static void bound_similarity(struct boosted_search *s)
 static double least_boosts(const struct boosted_search *s)
 {
   float threshold = threshold_of(s);
-
   double slack = SLACK * (fabs((double)threshold) + fabs((double)s->most_similar));
 
   if (threshold == -INFINITY)
@@ -126,18 +133,23 @@ static bool is_last(const struct boosted_search *s)
   return s->n_rounds + 1 >= (s->found.receipt.is_exact ? ROUNDS_MAX : APPROXIMATE_ROUNDS_MAX);
 }
 
-/* Make what later rounds need. */
-static err_t begin_later(struct boosted_search *s, struct region *kept)
+/* Make what later rounds need, once for all searches of the query. */
+static err_t make_later(struct boosted_search *s, struct region *kept)
 {
   size_t n_words = bits_words(s->arena->n_slots);
 
   TRY(region_array(kept, n_words, sizeof *s->left, &s->left));
   TRY(region_array(kept, n_words, sizeof *s->words, &s->words));
-  memcpy(s->left, s->admitted->words, n_words * sizeof *s->left);
-  for (size_t i = 0; i < s->admitted->n_excluded; i++)
-    bits_clear(s->left, s->admitted->excluded[i]);
   TRY(boosts_evaluate(&s->boosts, kept));
   return boost_bounds_make(&s->boosts, s->kernels, kept, &s->bounds);
+}
+
+static void begin_later(struct boosted_search *s)
+{
+  memcpy(s->left, s->admitted->words, bits_words(s->arena->n_slots) * sizeof *s->left);
+  for (size_t i = 0; i < s->admitted->n_excluded; i++)
+    bits_clear(s->left, s->admitted->excluded[i]);
+  s->is_narrowed = true;
 }
 
 static void clear_found(struct boosted_search *s)
@@ -160,36 +172,37 @@ static int compare_falling(const void *a, const void *b)
   return (*x < *y) - (*x > *y);
 }
 
-/* Return boosts that about SEEDS of the n items of the words have, by a sample of them. */
-static err_t find_seed_boosts(const struct boosted_search *s, uint64_t n, struct region *scratch, double *out)
+/* Draw the boosts of a sample of the items of the words, the largest first: at most two of a word, because items that
+ * came together may be alike. */
+static size_t draw_sample(const struct boosted_search *s, double drawn[SAMPLE])
 {
-  size_t n_words = bits_words(s->arena->n_slots), step = (size_t)(n / SAMPLE) + 1, n_drawn = 0;
-  double *drawn;
+  size_t n_words = bits_words(s->arena->n_slots), step = n_words / (SAMPLE / 2) + 1, n = 0;
 
-  TRY(region_array(scratch, 2 * SAMPLE, sizeof *drawn, &drawn));
   for (size_t w = 0; w < n_words; w += step) {
-    for (uint64_t rest = s->words[w]; rest && n_drawn < 2 * SAMPLE; rest &= rest - 1)
-      drawn[n_drawn++] = boosts_of_slot(&s->boosts, (uint32_t)(w * 64 + (size_t)__builtin_ctzll(rest)));
+    uint64_t rest = s->words[w];
+    for (int i = 0; i < 2 && rest; i++, rest &= rest - 1)
+      drawn[n++] = boosts_of_slot(&s->boosts, (uint32_t)(w * 64 + (size_t)__builtin_ctzll(rest)));
   }
-  qsort(drawn, n_drawn, sizeof *drawn, compare_falling);
-  *out = n_drawn > 0 ? drawn[size_min(SEEDS / step, n_drawn - 1)] : INFINITY;
-  return ERR_OK;
+  qsort(drawn, n, sizeof *drawn, compare_falling);
+  return n;
 }
 
-/* Choose the items with the largest boosts, if they are much fewer than the n items of the words. */
-static err_t seed(struct boosted_search *s, struct region *scratch, uint64_t *n)
+/* Choose the items with the largest boosts, if they are much fewer than the n items of the words: about SEEDS, or as
+ * many as the largest of the sample stands for. */
+static void seed(struct boosted_search *s, uint64_t *n)
 {
-  double seed_boosts, least = least_boosts(s);
+  double drawn[SAMPLE], least = least_boosts(s);
+  size_t n_drawn = draw_sample(s, drawn);
 
   s->was_seeded = true;
-  TRY(find_seed_boosts(s, *n, scratch, &seed_boosts));
-  uint64_t n_seeds = seed_boosts > least ? select_least(s, seed_boosts) : *n;
+  if (n_drawn == 0 || drawn[SEEDS * n_drawn / *n] <= least)
+    return;
+  uint64_t n_seeds = select_least(s, drawn[SEEDS * n_drawn / *n]);
   s->is_seeding = n_seeds <= *n / SEEDS_SHARE;
   if (s->is_seeding)
     *n = n_seeds;
   else
     select_least(s, least);
-  return ERR_OK;
 }
 
 static uint32_t later_k(struct boosted_search *s)
@@ -215,6 +228,8 @@ static uint64_t compare_left(struct boosted_search *s)
   size_t n_words = bits_words(s->arena->n_slots);
 
   for (size_t w = 0; w < n_words; w++) {
+    if (w % NOTED_WORDS == 0)
+      progress_note();
     for (uint64_t rest = s->words[w]; rest; rest &= rest - 1) {
       uint32_t slot = (uint32_t)(w * 64 + (size_t)__builtin_ctzll(rest));
       if (!can_be_hit(s, slot))
@@ -234,16 +249,18 @@ static uint64_t select_left(struct boosted_search *s)
 }
 
 /* Admit the items that can still be hits. If there are none, there is no further round. */
-static err_t narrow(struct boosted_search *s, struct region *kept, struct region *scratch)
+static err_t narrow(struct boosted_search *s, struct region *kept)
 {
   if (!s->left)
-    TRY(begin_later(s, kept));
+    TRY(make_later(s, kept));
+  if (!s->is_narrowed)
+    begin_later(s);
   clear_found(s);
   uint64_t n = select_left(s);
   s->is_done = n == 0;
   s->is_seeding = false;
   if (n > s->arena->n_slots / MANY_SHARE && n > SEEDS_SHARE * SEEDS && !s->was_seeded && s->is_exact)
-    TRY(seed(s, scratch, &n));
+    seed(s, &n);
   if (!s->is_seeding) /* the others cannot be hits any more */
     memcpy(s->left, s->words, bits_words(s->arena->n_slots) * sizeof *s->left);
   s->plain.k = n <= ALL_MAX ? (uint32_t)n : later_k(s);
@@ -289,7 +306,7 @@ err_t boosted_search_take(struct boosted_search *s, struct region *kept, struct 
     s->is_done = true;
   }
   if (!s->is_done)
-    TRY(narrow(s, kept, scratch));
+    TRY(narrow(s, kept));
   s->n_rounds++;
   return ERR_OK;
 }

@@ -31,35 +31,45 @@ struct boosted_search {
   size_t k;                    /* hits that the last round asked for that did not ask for all */
   struct admit admit;          /* what it admits */
   struct answer found;         /* what it has found, by similarity */
-  uint64_t *left;              /* [bits_words(n_slots)] can be hits, and are not found yet; NULL in the first round */
+  uint64_t *left;              /* [bits_words(n_slots)] can be hits, and are not found yet; NULL: never needed */
   uint64_t *words;             /* [bits_words(n_slots)] for admit */
-  struct hit *hits;            /* [n_hits] the best so far, in order: at most k. Keys are the arena's */
+  struct hit *hits;            /* [max_hits] the n_hits best so far, in order. Keys are the arena's */
+  size_t max_hits;
   size_t n_hits;
   size_t n_found;     /* in all rounds */
   float most_similar; /* no item that is left, and can still be a hit, is more similar; -inf: there is none */
   float missed_below; /* rounds have missed only items that score at most this; -inf: none */
   size_t n_rounds;    /* that were taken */
+  bool is_narrowed;   /* `left` is that of this search */
   bool is_seeding;    /* the round searches the items with the largest boosts */
   bool was_seeded;
   bool is_done; /* there is no further round */
   struct answer *answer;
 };
 
-/* Begin with the first round: search `plain` among `admit`, and write `found`.
+/* Bind the boosts of a query.
  *
  * is_exact  the method is. What an approximate one finds depends on what it is asked for, so then this does not depend
- *           on where items lie: equal catalogues give equal answers
- * query     with boosts; its max_per is not looked at
- * admit     of the query; it stays
- * answer    of the query; boosted_search_write() completes it
- * region    what is allocated has to stay until boosted_search_write()
+ *           on where items lie: equal catalogues give equal hits
+ * region    what is allocated has to stay until the last boosted_search_write()
  *
  * Returns ERR_MEMORY.
  */
 err_t boosted_search_begin(const struct arena *arena, const struct attributes *attributes,
                            const struct kernels *kernels, bool is_exact, const struct query *query,
-                           const struct admit *admit, struct answer *answer, struct region *region,
-                           struct boosted_search *out);
+                           struct region *region, struct boosted_search *out);
+
+/* Start with the first round: search `plain` among `admit`, and write `found`. After boosted_search_write() the query
+ * can be started again, with another k and among other items.
+ *
+ * query   that of boosted_search_begin(), or a copy; its max_per is not looked at. It stays until
+ * boosted_search_write() admit   of the query; stays likewise answer  of the query; boosted_search_write() completes it
+ * region  as above
+ *
+ * Returns ERR_MEMORY.
+ */
+err_t boosted_search_start(struct boosted_search *s, const struct query *query, const struct admit *admit,
+                           struct answer *answer, struct region *region);
 
 /* Take what a round has found. Then the next one is to be searched in the same way, unless is_done is set.
  *
