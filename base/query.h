@@ -23,7 +23,7 @@ enum {
   QUERY_AT_LEAST_MAX = 4096,          /* positions */
   QUERY_FILTER_MAX = 16384,           /* bytes */
   QUERY_PARAMETERS_MAX = 64,          /* parameters of a filter */
-  QUERY_PARAMETER_VALUES_MAX = 10000, /* values of all parameters together */
+  QUERY_PARAMETER_VALUES_MAX = 10000, /* values of all parameters of a filter */
   QUERY_EXPLAIN_MAX = 16,             /* keys */
   QUERY_BOOSTS_MAX = 8,               /* boosts */
 };

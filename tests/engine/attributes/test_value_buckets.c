@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When buckets are divided anew: if values drift, not if they stay as they are, and for no other slots than those in
- * use. Also which buckets lie in a set of values. */
+ * use. Also which values are in a bucket, and which buckets lie in a set of values. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,14 +56,22 @@ static void put(struct world *w, size_t slot, int64_t value)
 static void check(const struct world *w)
 {
   uint64_t counts[VALUE_BUCKETS] = { 0 };
+  int64_t low, high;
 
   for (size_t slot = 0; slot < N; slot++) {
-    if (!bits_get(w->present, slot))
+    if (!bits_get(w->present, slot)) {
+      assert_int_equal(w->buckets.of_slot[slot], 0);
       continue;
+    }
+    assert_true(value_buckets_bounds(&w->buckets, w->buckets.of_slot[slot], &low, &high));
+    assert_true(low <= w->values[slot] && w->values[slot] <= high);
+    assert_true(w->buckets.low <= low && high <= w->buckets.high);
     assert_int_equal(w->buckets.of_slot[slot], value_buckets_find(&w->buckets, w->values[slot]));
     counts[w->buckets.of_slot[slot]]++;
   }
   assert_memory_equal(counts, w->buckets.counts, sizeof counts);
+  for (unsigned bucket = 0; bucket < VALUE_BUCKETS; bucket++)
+    assert_true(value_buckets_bounds(&w->buckets, bucket, &low, &high) == (counts[bucket] > 0));
   assert_int_equal(w->buckets.n, w->n);
 }
 
@@ -188,12 +196,59 @@ static void a_bucket_is_in_a_set_if_all_its_values_are(void **state)
   close_world(w);
 }
 
+static void drop(struct world *w, size_t slot)
+{
+  value_buckets_drop(&w->buckets, (uint32_t)slot);
+  bits_clear(w->present, slot);
+  w->n--;
+}
+
+static void move(struct world *w, size_t from, size_t to)
+{
+  value_buckets_move(&w->buckets, (uint32_t)from, (uint32_t)to);
+  w->values[to] = w->values[from];
+  bits_clear(w->present, from);
+  bits_set(w->present, to);
+}
+
+/* Values of all sizes, the smallest and largest among them. */
+static int64_t draw_value(void)
+{
+  static const int64_t some[] = { INT64_MIN, INT64_MIN + 1, -1, 0, 1, INT64_MAX - 1, INT64_MAX };
+
+  return dice_below(&dice, 10) ? (int64_t)(dice_u64(&dice) >> dice_below(&dice, 64)) - (int64_t)dice_below(&dice, 1000)
+                               : some[dice_below(&dice, 7)];
+}
+
+static void buckets_bound_their_values_whatever_happens(void **state)
+{
+  struct world *w = open_world();
+
+  (void)state;
+  check(w);
+  for (int round = 0; round < ROUNDS; round++) {
+    for (int i = 0; i < N; i++) {
+      size_t slot = dice_below(&dice, N), other = dice_below(&dice, N);
+      if (dice_below(&dice, 3) || !bits_get(w->present, slot))
+        put(w, slot, draw_value());
+      else if (bits_get(w->present, other))
+        drop(w, slot);
+      else
+        move(w, slot, other);
+    }
+    check(w);
+  }
+  assert_true(w->n_divided > 0);
+  close_world(w);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(values_that_stay_alike_are_divided_seldom),
     cmocka_unit_test(buckets_follow_values_that_drift),
     cmocka_unit_test(only_words_in_use_are_read),
+    cmocka_unit_test(buckets_bound_their_values_whatever_happens),
     cmocka_unit_test(a_bucket_is_in_a_set_if_all_its_values_are),
   };
 
