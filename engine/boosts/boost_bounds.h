@@ -36,7 +36,7 @@ err_t boost_bounds_make(const struct boosts *b, const struct kernels *kernels, s
  * least  at most `highest`; -infinity: all stay
  * words  [bits_words(n_slots)] of slots
  *
- * Returns how many bits are left. Time: 0.1 ns a slot and boost, about.
+ * Returns how many bits are left. Time: that of reading a byte for each slot and boost.
  */
 uint64_t boost_bounds_narrow(const struct boost_bounds *bounds, double least, uint64_t *words);
 

@@ -202,7 +202,7 @@ static void seed(struct boosted_search *s, uint64_t *n)
   if (s->is_seeding)
     *n = n_seeds;
   else
-    select_least(s, least);
+    *n = select_least(s, least);
 }
 
 static uint32_t later_k(struct boosted_search *s)

@@ -62,8 +62,9 @@ err_t boosted_search_begin(const struct arena *arena, const struct attributes *a
 /* Start with the first round: search `plain` among `admit`, and write `found`. After boosted_search_write() the query
  * can be started again, with another k and among other items.
  *
- * query   that of boosted_search_begin(), or a copy; its max_per is not looked at. It stays until
- * boosted_search_write() admit   of the query; stays likewise answer  of the query; boosted_search_write() completes it
+ * query   that of boosted_search_begin(), or a copy. Its max_per is not looked at
+ * admit   of the query. Both stay until boosted_search_write()
+ * answer  of the query. boosted_search_write() completes it
  * region  as above
  *
  * Returns ERR_MEMORY.
