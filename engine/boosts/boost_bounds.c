@@ -85,21 +85,6 @@ err_t boost_bounds_make(const struct boosts *b, const struct kernels *kernels, s
   return ERR_OK;
 }
 
-/* Quantise how far each bucket is below the best: rounded down, so that an item of at least `least` has levels of
- * LEVEL_MAX or less together. */
-static void make_levels(const struct boost_bounds *bounds, double least)
-{
-  double slack = SLACK * (bounds->magnitude + fabs(least)) + DBL_MIN;
-  double scale = LEVEL_MAX / (bounds->highest - least + slack);
-
-  for (size_t i = 0; i < bounds->boosts->n; i++) {
-    for (size_t bucket = 0; bucket < VALUE_BUCKETS; bucket++) {
-      double level = (bounds->best[i] - bounds->most[i][bucket]) * scale;
-      bounds->levels[i * PQ_SUBITEMS + bucket] = (uint8_t)fmin(fmax(level, 0.0), LEVEL_MAX + 1);
-    }
-  }
-}
-
 /* ---- One boost ---- */
 
 /* The items that the filter admits, or the others, or all. */
@@ -161,30 +146,136 @@ static void fill_block(const struct boost_bounds *bounds, size_t first, size_t n
   }
 }
 
-static void narrow_block(const struct boost_bounds *bounds, size_t first, size_t n, uint64_t *words)
+/* Levels, and for each boost the bucket whose items pass whatever their levels; -1: none. */
+struct scan {
+  const struct boost_bounds *bounds;
+  int passes[QUERY_BOOSTS_MAX];
+};
+
+/* Find the bucket that adds most, and what the others add at most. */
+static int find_top(const double most[VALUE_BUCKETS], double *others)
 {
+  int top = 0;
+
+  *others = -INFINITY;
+  for (int bucket = 1; bucket < VALUE_BUCKETS; bucket++) {
+    bool is_more = most[bucket] > most[top];
+    *others = fmax(*others, is_more ? most[top] : most[bucket]);
+    top = is_more ? bucket : top;
+  }
+  return top;
+}
+
+/* Let the items in the bucket with the largest values of a boost pass in any case, if these are so far above the others
+ * that they would make the levels of all others alike. Returns how far.
+ *
+ * range  between the best levels and the worst that pass
+ * best   what the boost adds at most; updated
+ */
+static double skip_top(struct scan *scan, size_t i, double range, double *best)
+{
+  double others;
+  const struct boosts *b = scan->bounds->boosts;
+  int top = find_top(scan->bounds->most[i], &others);
+
+  if (b->v[i].filter || scan->passes[i] >= 0 || others == -INFINITY)
+    return 0.0;
+  if (top == 0 && is_sparse(b, i))
+    others = fmax(others, 0.0); /* slots without the attribute lie in this bucket, and do not pass in any case */
+  if (*best - others <= range / 2)
+    return 0.0;
+  double above = *best - others;
+  scan->passes[i] = top;
+  *best = others;
+  return above;
+}
+
+/* Find what each boost adds at most but for the items that pass in any case. Returns the sum less `least`. */
+static double find_range(struct scan *scan, double least, double best[QUERY_BOOSTS_MAX])
+{
+  const struct boost_bounds *bounds = scan->bounds;
+  double range = bounds->highest - least, before;
+
+  for (size_t i = 0; i < bounds->boosts->n; i++) {
+    scan->passes[i] = -1;
+    best[i] = bounds->best[i];
+  }
+  do {
+    before = range;
+    for (size_t i = 0; i < bounds->boosts->n; i++)
+      range -= skip_top(scan, i, range, &best[i]);
+  } while (range < before);
+  return range;
+}
+
+/* Quantise how far each bucket is below the best: rounded down, so that an item of at least `least` has levels of
+ * LEVEL_MAX or less together. */
+static void make_levels(const struct boost_bounds *bounds, double least, struct scan *out)
+{
+  double slack = SLACK * (bounds->magnitude + fabs(least)) + DBL_MIN;
+  double best[QUERY_BOOSTS_MAX];
+
+  out->bounds = bounds;
+  double scale = LEVEL_MAX / fmax(find_range(out, least, best) + slack, DBL_MIN);
+  for (size_t i = 0; i < bounds->boosts->n; i++) {
+    for (size_t bucket = 0; bucket < VALUE_BUCKETS; bucket++) {
+      double level = (best[i] - bounds->most[i][bucket]) * scale;
+      bounds->levels[i * PQ_SUBITEMS + bucket] = (uint8_t)fmin(fmax(level, 0.0), LEVEL_MAX + 1);
+    }
+  }
+}
+
+/* Set the bits of `before` that pass whatever their levels. Slots without the attribute do not. */
+static void add_passing(const struct scan *scan, size_t first, const uint64_t *before, size_t n_words, uint64_t *words)
+{
+  const struct boost_bounds *bounds = scan->bounds;
+  const struct boosts *b = bounds->boosts;
+  uint64_t found[BLOCK_WORDS];
+
+  for (size_t i = 0; i < b->n; i++) {
+    uint8_t set[VALUE_BUCKETS / 8] = { 0 };
+    if (scan->passes[i] < 0)
+      continue;
+    const uint64_t *present = attribute_columns_present(b->arena->attributes, b->v[i].attribute) + first / 64;
+    set[scan->passes[i] / 8] = (uint8_t)(1u << scan->passes[i] % 8);
+    bounds->kernels->select_set_u8(bounds->block + i * PQ_BLOCK_ITEMS, n_words, set, found);
+    for (size_t w = 0; w < n_words; w++)
+      words[w] |= found[w] & before[w] & present[w];
+  }
+}
+
+static void narrow_block(const struct scan *scan, size_t first, size_t n, uint64_t *words)
+{
+  const struct boost_bounds *bounds = scan->bounds;
   const uint8_t *tables[QUERY_BOOSTS_MAX];
   uint8_t rows[QUERY_BOOSTS_MAX];
   uint32_t found[PQ_BLOCK_ITEMS];
+  uint64_t before[BLOCK_WORDS];
 
   for (size_t i = 0; i < bounds->boosts->n; i++) {
     tables[i] = bounds->levels + i * PQ_SUBITEMS;
     rows[i] = (uint8_t)i;
   }
+  memcpy(before, words, bits_words(n) * sizeof *words);
   fill_block(bounds, first, n);
   size_t n_found =
-      bounds->kernels->pq_scan(tables, rows, bounds->boosts->n, bounds->block, n, LEVEL_MAX, words, NULL, found);
+      bounds->kernels->pq_scan(tables, rows, bounds->boosts->n, bounds->block, n, LEVEL_MAX, before, NULL, found);
   memset(words, 0, bits_words(n) * sizeof *words);
   for (size_t i = 0; i < n_found; i++)
     bits_set(words, found[i]);
+  add_passing(scan, first, before, bits_words(n), words);
 }
 
-static void narrow_by_sums(const struct boost_bounds *bounds, size_t n_slots, uint64_t *words)
+static void narrow_by_sums(const struct boost_bounds *bounds, double least, uint64_t *words)
 {
+  size_t n_slots = bounds->boosts->arena->n_slots;
+  struct scan scan;
+
+  make_levels(bounds, least, &scan);
   for (size_t first = 0; first < n_slots; first += PQ_BLOCK_ITEMS) {
     size_t n = size_min(PQ_BLOCK_ITEMS, n_slots - first);
     if (bits_count(words + first / 64, bits_words(n)) > 0)
-      narrow_block(bounds, first, n, words + first / 64);
+      narrow_block(&scan, first, n, words + first / 64);
   }
 }
 
@@ -193,15 +284,12 @@ static void narrow_by_sums(const struct boost_bounds *bounds, size_t n_slots, ui
 uint64_t boost_bounds_narrow(const struct boost_bounds *bounds, double least, uint64_t *words)
 {
   const struct boosts *b = bounds->boosts;
-  size_t n_slots = b->arena->n_slots;
 
   if (least == -INFINITY)
-    return bits_count(words, bits_words(n_slots));
-  if (b->n == 1) {
+    return bits_count(words, bits_words(b->arena->n_slots));
+  if (b->n > 1)
+    narrow_by_sums(bounds, least, words);
+  else
     (b->v[0].filter ? narrow_by_filter : narrow_by_bucket)(bounds, least, words);
-  } else {
-    make_levels(bounds, least);
-    narrow_by_sums(bounds, n_slots, words);
-  }
-  return bits_count(words, bits_words(n_slots));
+  return bits_count(words, bits_words(b->arena->n_slots));
 }

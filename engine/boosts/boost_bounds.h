@@ -4,7 +4,8 @@
  * Each number of an item lies in a bucket of its column (engine/attributes/value_buckets.h): a byte. What a boost adds
  * at most is therefore known by bucket, and for all items. How far an item stays below the highest sum is then a sum of
  * table entries, as in product quantisation, and pq_scan() finds the items whose levels are low enough. A few others
- * pass, too. With one boost there are no sums: its buckets are a set, its filter is a bitmap.
+ * pass, too: those in a bucket of values that are far above all others, for example. With one boost there are no sums:
+ * its buckets are a set, its filter is a bitmap.
  */
 #ifndef ENGINE_BOOSTS_BOOST_BOUNDS_H
 #define ENGINE_BOOSTS_BOOST_BOUNDS_H
