@@ -391,7 +391,7 @@ static void race_all(struct bench *b)
   race_at(b, (struct limits){ .share = 1, .n_excluded = at_most(10000, tenth), .is_seen = true, .is_liked = true },
           BENCH_BATCH_MAX);
   race_at(b, (struct limits){ .share = 1, .n_excluded = at_most(100000, tenth) }, 1);
-  for (size_t a = MAKER; a < ATTRIBUTES; a++)
+  for (size_t a = MAKER; a <= KIND; a++)
     for (uint32_t n = 1; n <= 2; n++)
       race_at(b, (struct limits){ .share = 1, .max_per = { attributes[a].name, n } }, batch);
   if (b->subject->has_keys_only)
