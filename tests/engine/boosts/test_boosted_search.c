@@ -19,7 +19,7 @@
 #include "tests/support/vector_file.h"
 
 /* Enough items that seeds are looked for. */
-enum { ITEMS = 20000, DIM = 8, SPLITS = 4, SUBITEMS = 16, BATCH = 4, ROUNDS = 8, COUNTRIES = 12, EXCLUDED = 300 };
+enum { ITEMS = 20000, DIM = 8, SPLITS = 4, SUBITEMS = 16, BATCH = 4, ROUNDS = 5, COUNTRIES = 12, EXCLUDED = 300 };
 enum { KEY_BYTES = 8, KEY_FACTOR = 7919, KEY_PRIME = 20011, CHANGES = 500, EXPLAINED = 8 };
 
 #define NOW 1700000000000
