@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The limit of a query that two folders check: where queries are decoded, and where filters are parsed. */
+/* What several folders need of queries and answers: a limit, the order of hits, and the sum of counts. */
 #include "base/query.h"
+
+#include "base/size.h"
 
 err_t query_verify_parameters(const struct value *parameters, size_t n)
 {
@@ -11,4 +13,19 @@ err_t query_verify_parameters(const struct value *parameters, size_t n)
   if (n_values > QUERY_PARAMETER_VALUES_MAX)
     FAIL(ERR_QUERY, "parameters: %zu values, at most %d", n_values, QUERY_PARAMETER_VALUES_MAX);
   return ERR_OK;
+}
+
+int query_compare_hits(const void *a, const void *b)
+{
+  const struct hit *x = a, *y = b;
+
+  if (x->score != y->score)
+    return x->score > y->score ? -1 : 1;
+  return span_compare(x->key, y->key);
+}
+
+void query_add_counts(const struct counts *round, struct counts *out)
+{
+  out->scored = size_min(out->scored + round->scored, out->items);
+  out->candidates = size_min(out->candidates + round->candidates, out->items);
 }

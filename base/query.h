@@ -111,6 +111,9 @@ struct hit {
   struct value value; /* of the attribute of max_per; VALUE_NULL: the item has none, or the query has no max_per */
 };
 
+/* Compare two hits for qsort(): the best first, those of equal scores in the order of their keys. */
+int query_compare_hits(const void *a, const void *b);
+
 /* The guarantees of an answer. */
 struct receipt {
   bool is_exact;
@@ -128,6 +131,9 @@ struct counts {
                          * excluded */
   bool scores_admitted; /* the admitted items were few: each was scored, without the method's own search */
 };
+
+/* Add the work of a further round of a search. `scored` and `candidates` stay at most `items`. */
+void query_add_counts(const struct counts *round, struct counts *out);
 
 /* Values of sluice.v1.Explanation.Verdict. */
 enum verdict {

@@ -71,16 +71,6 @@ void max_per_begin(const struct arena *arena, const struct attributes *attribute
   out->wider.k = first_k(query);
 }
 
-/* Order hits as answers do. */
-static int compare_hits(const void *a, const void *b)
-{
-  const struct hit *x = a, *y = b;
-
-  if (x->score != y->score)
-    return x->score > y->score ? -1 : 1;
-  return span_compare(x->key, y->key);
-}
-
 /* List the hits so far and those that the round has found. After an approximate method, later ones may be better. */
 static err_t list_hits(const struct max_per_search *s, struct region *region, struct hit **out)
 {
@@ -100,7 +90,7 @@ static err_t list_hits(const struct max_per_search *s, struct region *region, st
     };
   }
   if (s->n_rounds > 0 && n_all > 0)
-    qsort(all, n_all, sizeof *all, compare_hits);
+    qsort(all, n_all, sizeof *all, query_compare_hits);
   *out = all;
   return ERR_OK;
 }
@@ -231,12 +221,6 @@ static err_t narrow(struct max_per_search *s, const struct crowding *crowding, s
 
 /* ---- The answer ---- */
 
-static void add_counts(const struct counts *found, struct counts *out)
-{
-  out->scored = size_min(out->scored + found->scored, out->items);
-  out->candidates = size_min(out->candidates + found->candidates, out->items);
-}
-
 /* What the hits guarantee. What a round has missed stays bounded by that round: it need not be crowded out in the end,
  * if later rounds find better hits of other values.
  *
@@ -260,7 +244,7 @@ static void join(struct max_per_search *s, bool has_more, bool gives_up)
   if (s->n_rounds == 0)
     *s->answer = s->found;
   else
-    add_counts(&s->found.counts, &s->answer->counts);
+    query_add_counts(&s->found.counts, &s->answer->counts);
   join_receipt(s, has_more, gives_up, &s->answer->receipt);
 }
 

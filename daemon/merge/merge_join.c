@@ -16,7 +16,7 @@ struct lane {
 /* Does hit `a` come before hit `b`? */
 static bool is_before(const struct hit *a, const struct hit *b)
 {
-  return a->score != b->score ? a->score > b->score : span_compare(a->key, b->key) < 0;
+  return query_compare_hits(a, b) < 0;
 }
 
 /* Return the lane with the best next hit; NULL: all are empty. */
@@ -56,11 +56,6 @@ static err_t join_best(const struct merge_part *const *parts, size_t n, struct r
   return ERR_OK;
 }
 
-static int compare_hits(const void *a, const void *b)
-{
-  return is_before(a, b) ? -1 : is_before(b, a);
-}
-
 /* Take the k best that are not crowded out by hits of other shards. Each part has the best that are possible in its
  * shard. What another shard crowds out makes room for something as good or better. So nothing is missing among k hits.
  */
@@ -76,7 +71,7 @@ static err_t join_uncrowded(const struct merge_part *const *parts, size_t n, str
     for (size_t j = 0; j < parts[i]->answer.n_hits; j++)
       all[at++] = parts[i]->answer.hits[j];
   if (n_all > 0)
-    qsort(all, n_all, sizeof *all, compare_hits);
+    qsort(all, n_all, sizeof *all, query_compare_hits);
   TRY(crowding_find(all, n_all, head->max_per, r, &crowding));
   out->hits = all;
   for (size_t i = 0; i < n_all && out->n_hits < head->k; i++) {

@@ -166,8 +166,8 @@ static int find_top(const double most[VALUE_BUCKETS], double *others)
   return top;
 }
 
-/* Let the items in the bucket with the largest values of a boost pass in any case, if these are so far above the others
- * that they would make the levels of all others alike. Returns how far.
+/* Let the items in the bucket with the largest values of a boost pass in any case, if these are far above the others:
+ * the levels of all others would be alike. Returns how far.
  *
  * range  between the best levels and the worst that pass
  * best   what the boost adds at most; updated

@@ -66,16 +66,6 @@ err_t boosted_search_start(struct boosted_search *s, const struct query *query, 
 
 /* ---- The hits of a round ---- */
 
-/* Order hits as answers do. */
-static int compare_hits(const void *a, const void *b)
-{
-  const struct hit *x = a, *y = b;
-
-  if (x->score != y->score)
-    return x->score > y->score ? -1 : 1;
-  return span_compare(x->key, y->key);
-}
-
 /* Score what the round has found, and keep the k best of all hits. */
 static err_t keep_best(struct boosted_search *s, struct region *scratch)
 {
@@ -89,7 +79,7 @@ static err_t keep_best(struct boosted_search *s, struct region *scratch)
     memcpy(all + s->n_hits, s->found.hits, s->found.n_hits * sizeof *all);
   boosts_add(&s->boosts, all + s->n_hits, s->found.n_hits);
   if (n_all > 0)
-    qsort(all, n_all, sizeof *all, compare_hits);
+    qsort(all, n_all, sizeof *all, query_compare_hits);
   s->n_hits = size_min(n_all, s->query->k);
   if (s->n_hits > 0)
     memcpy(s->hits, all, s->n_hits * sizeof *all);
@@ -270,12 +260,6 @@ static err_t narrow(struct boosted_search *s, struct region *kept)
 
 /* ---- The answer ---- */
 
-static void add_counts(const struct counts *found, struct counts *out)
-{
-  out->scored = size_min(out->scored + found->scored, out->items);
-  out->candidates = size_min(out->candidates + found->candidates, out->items);
-}
-
 /* Bound what an item scores that is not more similar than this. */
 static float bound_score(const struct boosted_search *s, float similarity)
 {
@@ -289,7 +273,7 @@ static void join(struct boosted_search *s)
   if (s->n_rounds == 0)
     *s->answer = s->found;
   else
-    add_counts(&s->found.counts, &s->answer->counts);
+    query_add_counts(&s->found.counts, &s->answer->counts);
   if (found->has_bound && !found->is_exact)
     s->missed_below = fmaxf(s->missed_below, bound_score(s, found->bound));
 }
