@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Searches with boosts: compared with the sums of all items, by an exact search without boosts and by values that the
  * test keeps. Exact methods must agree to the bit; what approximate ones promise must hold. */
-#include <float.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -584,65 +583,6 @@ static void answers_do_not_depend_on_where_items_lie(void **state)
   free(w);
 }
 
-/* ---- What is refused ---- */
-
-static void assert_refused(const struct world *w, struct boost boost, const char *reason)
-{
-  const float vector[DIM] = { 1 };
-  struct boost boosts[] = { { .weight = 1, .attribute = span_of_str("price") }, boost };
-  struct query query = { .space = span_of_str("dot"), .k = 1, .vector = { vector, DIM }, .boosts = boosts, .n_boosts = 2 };
-  struct region region = { 0 };
-  struct method method;
-  size_t space;
-
-  err_code_t err = engine_check_query(w->engine, &query, &space, &method);
-  if (err == ERR_OK)
-    err = engine_check_filter(w->engine, &query, &region);
-  assert_int_equal(err, ERR_QUERY);
-  assert_string_equal(err_message(), reason);
-  region_fini(&region);
-}
-
-static void boosts_that_make_no_sense_are_refused(void **state)
-{
-  struct world *w = calloc(1, sizeof *w);
-
-  (void)state;
-  open_world(w, ENGINE_CPU);
-  assert_refused(w, (struct boost){ .attribute = span_of_str("prize") },
-                 "boosts[1].attribute: \"prize\" is not an attribute; the nearest is 'price'");
-  assert_refused(w, (struct boost){ .attribute = span_of_str("country") },
-                 "boosts[1].attribute: 'country' is of type keyword; it must be of type integer, number or time. A filter "
-                 "can compare it");
-  assert_refused(w, (struct boost){ .attribute = span_of_str("expires") },
-                 "boosts[1].half_life_ms is missing: 'expires' is a time, and its age counts");
-  assert_refused(w, (struct boost){ .attribute = span_of_str("year"), .half_life_ms = 1 },
-                 "boosts[1].half_life_ms: 'year' is of type integer; only a time has an age");
-  assert_refused(w, (struct boost){ .filter = span_of_str("year = 1"), .half_life_ms = 1 },
-                 "boosts[1].half_life_ms: a filter has no age");
-  assert_refused(w, (struct boost){ .filter = span_of_str("year = 'x'") },
-                 "boosts[1].filter: at character 8: year is an integer, and 'x' is text");
-  close_world(w);
-  free(w);
-}
-
-/* ---- Ages ---- */
-
-static void decay_halves_once_in_a_half_life(void **state)
-{
-  struct dice dice = { seed };
-
-  (void)state;
-  for (int n = 0; n <= 1100; n++)
-    assert_true(decay(n) == ldexp(1.0, n < DECAY_MAX ? -n : -5000));
-  for (int i = 0; i < 1000000; i++) {
-    double x = ldexp((double)(dice_u64(&dice) >> 11) * 0x1p-53, (int)dice_below(&dice, 30) - 20);
-    double expected = exp2(-x);
-    assert_true(fabs(decay(x) - expected) <= 2 * DBL_EPSILON * expected + 0x1p-1074);
-  }
-  assert_true(decay(1e300) == 0.0 && decay(INFINITY) == 0.0);
-}
-
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -652,8 +592,6 @@ int main(void)
 #endif
     cmocka_unit_test(the_best_of_both_are_found),
     cmocka_unit_test(answers_do_not_depend_on_where_items_lie),
-    cmocka_unit_test(boosts_that_make_no_sense_are_refused),
-    cmocka_unit_test(decay_halves_once_in_a_half_life),
   };
 
   seed = dice_seed();
