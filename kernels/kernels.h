@@ -26,6 +26,7 @@ enum {
   PQ_LANES = 16,         /* maxima that pq_best() keeps */
   PQ_PIECE_ITEMS = 64,   /* items in a piece of pq_cells() */
   PQ_SUBITEMS = 256,     /* entries in a split's look-up table, even if the model has fewer */
+  PQ_TABLES_MAX = 72,    /* of one call */
 };
 
 /* Sizes of sketches (engine/vector/vector_sketch.h). */
@@ -174,7 +175,7 @@ struct kernels {
    * to `indices`; return how many. The sum is exact: it does not wrap. Pass tables with large entries first: a group of
    * items that are all above the limit skips the other tables.
    *
-   * tables   [n_tables][PQ_SUBITEMS], each aligned to 64; n_tables may be 0
+   * tables   [n_tables][PQ_SUBITEMS], each aligned to 64; n_tables may be 0, and is at most PQ_TABLES_MAX
    * rows     [n_tables]
    * codes    [][stride]: n of each row are used, and PQ_FILTER_PAD more bytes must be readable
    * limit    below 255
@@ -202,11 +203,12 @@ struct kernels {
   /* pq_filter() with base 0 over a block, for catalogues larger than the cache. It processes one row of codes after
    * another and prefetches later rows, during the last ones the first rows of `next`.
    *
-   * codes     [][PQ_BLOCK_ITEMS]: n of each row are used
+   * rows      [n_tables][n]: where each table's codes are; PQ_FILTER_PAD more bytes of each must be readable
+   * n         at most PQ_BLOCK_ITEMS
    * admitted  only items whose bit is set can pass: a word for each 64 of the n items; NULL: all
-   * next      the block that the caller scans after this one, or soon after; or NULL */
-  size_t (*pq_scan)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes, size_t n,
-                    uint8_t limit, const uint64_t *admitted, const uint8_t *next, uint32_t *indices);
+   * next      [n_tables]: rows of the block that the caller scans after this one, or soon after; or NULL */
+  size_t (*pq_scan)(const uint8_t *const *tables, const uint8_t *const *rows, size_t n_tables, size_t n, uint8_t limit,
+                    const uint64_t *admitted, const uint8_t *const *next, uint32_t *indices);
 
   /* pq_scan() filters so many slots in the time in which a cell is found in memory and filtered by pq_cells(), its
    * items aside: measured where it matters, in a search of a large catalogue. */

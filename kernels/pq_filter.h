@@ -23,20 +23,6 @@ static inline void pq_prefetch(const struct pq_piece *p, size_t n_tables)
     __builtin_prefetch(at);
 }
 
-/* Keep the admitted ones of n indices. Return how many. admitted: bits; NULL: all are. */
-static inline size_t pq_keep_admitted(const uint64_t *admitted, uint32_t *indices, size_t n)
-{
-  size_t n_kept = 0;
-
-  if (!admitted)
-    return n;
-  for (size_t i = 0; i < n; i++) {
-    indices[n_kept] = indices[i];
-    n_kept += admitted[indices[i] / 64] >> (indices[i] % 64) & 1;
-  }
-  return n_kept;
-}
-
 typedef size_t (*pq_filter_fn)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
                                size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
 
@@ -90,14 +76,14 @@ uint64_t pq_levels_ref(const float *scores, float best, float scale, const uint3
 uint64_t pq_levels_avx512(const float *scores, float best, float scale, const uint32_t *lengths, size_t n_lengths,
                           uint8_t *table);
 
-size_t pq_scan_ref(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes, size_t n,
-                   uint8_t limit, const uint64_t *admitted, const uint8_t *next, uint32_t *indices);
-size_t pq_scan_avx2(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes, size_t n,
-                    uint8_t limit, const uint64_t *admitted, const uint8_t *next, uint32_t *indices);
-size_t pq_scan_avx512(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
-                      size_t n, uint8_t limit, const uint64_t *admitted, const uint8_t *next, uint32_t *indices);
-size_t pq_scan_vbmi(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes, size_t n,
-                    uint8_t limit, const uint64_t *admitted, const uint8_t *next, uint32_t *indices);
+size_t pq_scan_ref(const uint8_t *const *tables, const uint8_t *const *rows, size_t n_tables, size_t n, uint8_t limit,
+                   const uint64_t *admitted, const uint8_t *const *next, uint32_t *indices);
+size_t pq_scan_avx2(const uint8_t *const *tables, const uint8_t *const *rows, size_t n_tables, size_t n, uint8_t limit,
+                    const uint64_t *admitted, const uint8_t *const *next, uint32_t *indices);
+size_t pq_scan_avx512(const uint8_t *const *tables, const uint8_t *const *rows, size_t n_tables, size_t n,
+                      uint8_t limit, const uint64_t *admitted, const uint8_t *const *next, uint32_t *indices);
+size_t pq_scan_vbmi(const uint8_t *const *tables, const uint8_t *const *rows, size_t n_tables, size_t n, uint8_t limit,
+                    const uint64_t *admitted, const uint8_t *const *next, uint32_t *indices);
 
 void pq_gather_ref(const uint8_t *codes, size_t n_splits, const uint32_t *slots, size_t n, uint8_t *block);
 void pq_gather_avx2(const uint8_t *codes, size_t n_splits, const uint32_t *slots, size_t n, uint8_t *block);

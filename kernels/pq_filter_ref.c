@@ -19,12 +19,20 @@ size_t pq_filter_ref(const uint8_t *const *tables, const uint8_t *rows, size_t n
   return found;
 }
 
-size_t pq_scan_ref(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes, size_t n,
-                   uint8_t limit, const uint64_t *admitted, const uint8_t *next, uint32_t *indices)
+size_t pq_scan_ref(const uint8_t *const *tables, const uint8_t *const *rows, size_t n_tables, size_t n, uint8_t limit,
+                   const uint64_t *admitted, const uint8_t *const *next, uint32_t *indices)
 {
+  size_t found = 0;
+
   (void)next;
-  n = pq_filter_ref(tables, rows, n_tables, codes, PQ_BLOCK_ITEMS, n, 0, limit, indices);
-  return pq_keep_admitted(admitted, indices, n);
+  for (size_t i = 0; i < n; i++) {
+    unsigned sum = 0;
+    for (size_t t = 0; t < n_tables && sum <= limit; t++)
+      sum += tables[t][rows[t][i]];
+    indices[found] = (uint32_t)i;
+    found += sum <= limit && (!admitted || admitted[i / 64] >> i % 64 & 1);
+  }
+  return found;
 }
 
 void pq_gather_ref(const uint8_t *codes, size_t n_splits, const uint32_t *slots, size_t n, uint8_t *block)

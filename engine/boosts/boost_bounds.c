@@ -132,17 +132,16 @@ static void spread_bits(const uint64_t *words, size_t n_words, uint8_t *bytes)
   }
 }
 
-/* Fill in the buckets of n slots. */
-static void fill_block(const struct boost_bounds *bounds, size_t first, size_t n)
+/* Find the buckets of n slots. */
+static void find_rows(const struct boost_bounds *bounds, size_t first, size_t n, const uint8_t **rows)
 {
   const struct boosts *b = bounds->boosts;
 
   for (size_t i = 0; i < b->n; i++) {
-    uint8_t *row = bounds->block + i * PQ_BLOCK_ITEMS;
+    uint8_t *of_filter = bounds->block + i * PQ_BLOCK_ITEMS;
     if (b->v[i].filter)
-      spread_bits(b->v[i].words + first / 64, bits_words(n), row);
-    else
-      memcpy(row, attribute_columns_buckets(b->arena->attributes, b->v[i].attribute) + first, n);
+      spread_bits(b->v[i].words + first / 64, bits_words(n), of_filter);
+    rows[i] = b->v[i].filter ? of_filter : attribute_columns_buckets(b->arena->attributes, b->v[i].attribute) + first;
   }
 }
 
@@ -226,7 +225,8 @@ static void make_levels(const struct boost_bounds *bounds, double least, struct 
 }
 
 /* Set the bits of `before` that pass whatever their levels. Slots without the attribute do not. */
-static void add_passing(const struct scan *scan, size_t first, const uint64_t *before, size_t n_words, uint64_t *words)
+static void add_passing(const struct scan *scan, size_t first, const uint8_t *const *rows, const uint64_t *before,
+                        size_t n_words, uint64_t *words)
 {
   const struct boost_bounds *bounds = scan->bounds;
   const struct boosts *b = bounds->boosts;
@@ -238,7 +238,7 @@ static void add_passing(const struct scan *scan, size_t first, const uint64_t *b
       continue;
     const uint64_t *present = attribute_columns_present(b->arena->attributes, b->v[i].attribute) + first / 64;
     set[scan->passes[i] / 8] = (uint8_t)(1u << scan->passes[i] % 8);
-    bounds->kernels->select_set_u8(bounds->block + i * PQ_BLOCK_ITEMS, n_words, set, found);
+    bounds->kernels->select_set_u8(rows[i], n_words, set, found);
     for (size_t w = 0; w < n_words; w++)
       words[w] |= found[w] & before[w] & present[w];
   }
@@ -247,23 +247,19 @@ static void add_passing(const struct scan *scan, size_t first, const uint64_t *b
 static void narrow_block(const struct scan *scan, size_t first, size_t n, uint64_t *words)
 {
   const struct boost_bounds *bounds = scan->bounds;
-  const uint8_t *tables[QUERY_BOOSTS_MAX];
-  uint8_t rows[QUERY_BOOSTS_MAX];
+  const uint8_t *tables[QUERY_BOOSTS_MAX], *rows[QUERY_BOOSTS_MAX];
   uint32_t found[PQ_BLOCK_ITEMS];
   uint64_t before[BLOCK_WORDS];
 
-  for (size_t i = 0; i < bounds->boosts->n; i++) {
+  for (size_t i = 0; i < bounds->boosts->n; i++)
     tables[i] = bounds->levels + i * PQ_SUBITEMS;
-    rows[i] = (uint8_t)i;
-  }
+  find_rows(bounds, first, n, rows);
   memcpy(before, words, bits_words(n) * sizeof *words);
-  fill_block(bounds, first, n);
-  size_t n_found =
-      bounds->kernels->pq_scan(tables, rows, bounds->boosts->n, bounds->block, n, LEVEL_MAX, before, NULL, found);
+  size_t n_found = bounds->kernels->pq_scan(tables, rows, bounds->boosts->n, n, LEVEL_MAX, before, NULL, found);
   memset(words, 0, bits_words(n) * sizeof *words);
   for (size_t i = 0; i < n_found; i++)
     bits_set(words, found[i]);
-  add_passing(scan, first, before, bits_words(n), words);
+  add_passing(scan, first, rows, before, bits_words(n), words);
 }
 
 static void narrow_by_sums(const struct boost_bounds *bounds, double least, uint64_t *words)

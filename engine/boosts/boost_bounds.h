@@ -25,7 +25,7 @@ struct boost_bounds {
   double best[QUERY_BOOSTS_MAX];                /* what each adds at most */
   double most[QUERY_BOOSTS_MAX][VALUE_BUCKETS]; /* the same of the items in a bucket; a filter has buckets 0 and 1 */
   uint8_t *levels;                              /* [n][PQ_SUBITEMS], aligned to 64 */
-  uint8_t *block;                               /* [n][PQ_BLOCK_ITEMS] and PQ_FILTER_PAD: buckets of a block */
+  uint8_t *block; /* [n][PQ_BLOCK_ITEMS] and PQ_FILTER_PAD: what a block's items are in filters */
 };
 
 /* Make bounds, in the region, for boosts whose filters are evaluated. Returns ERR_MEMORY. */

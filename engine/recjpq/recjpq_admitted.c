@@ -36,9 +36,11 @@ static void gather_by_split(const struct recjpq_columns *c, const uint32_t *slot
 static void scan_piece(struct recjpq_search *s, const struct gathered *g, size_t first, size_t n)
 {
   const struct recjpq_deficits *d = &s->deficits;
+  const uint8_t *rows[RECJPQ_SPLITS_MAX];
   uint32_t passed[RECJPQ_BLOCK_ITEMS];
-  size_t n_passed =
-      s->kernels->pq_scan(d->sorted, d->order, d->n_splits, g->codes + first, n, d->limit, NULL, NULL, passed);
+
+  recjpq_find_rows(g->codes + first, d->order, d->n_splits, rows);
+  size_t n_passed = s->kernels->pq_scan(d->sorted, rows, d->n_splits, n, d->limit, NULL, NULL, passed);
 
   s->result->counts.candidates += n_passed;
   s->result->counts.scored += n_passed;

@@ -29,6 +29,13 @@ static inline uint8_t *recjpq_plane_of(const struct recjpq_columns *c, size_t sl
   return c->planes + block * c->model->n_splits + (slot - block);
 }
 
+/* Find where the codes of n splits are. first: that of an item in split 0; splits, rows [n]. */
+static inline void recjpq_find_rows(const uint8_t *first, const uint8_t *splits, size_t n, const uint8_t **rows)
+{
+  for (size_t i = 0; i < n; i++)
+    rows[i] = first + (size_t)splits[i] * RECJPQ_BLOCK_ITEMS;
+}
+
 /* Read the codes of a slot. codes [M]. */
 static inline void recjpq_codes_read(const struct recjpq_columns *c, size_t slot, uint8_t *codes)
 {

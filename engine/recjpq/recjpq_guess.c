@@ -46,10 +46,14 @@ static void add_piece(struct recjpq_search *s, size_t first, size_t n, size_t ne
   const struct admit *admit = &s->result->admit;
   const uint8_t *codes = recjpq_plane_of(s->columns, first);
   const uint64_t *admitted = admit->admits_all ? NULL : admit->words + first / 64;
+  const uint8_t *rows[RECJPQ_SPLITS_MAX], *next_rows[RECJPQ_SPLITS_MAX];
   uint32_t passed[PIECE_ITEMS];
 
-  n = s->kernels->pq_scan(d->sorted, d->order, d->n_splits, codes, n, d->limit, admitted,
-                          next < SIZE_MAX ? recjpq_plane_of(s->columns, next) : NULL, passed);
+  recjpq_find_rows(codes, d->order, d->n_splits, rows);
+  if (next < SIZE_MAX)
+    recjpq_find_rows(recjpq_plane_of(s->columns, next), d->order, d->n_splits, next_rows);
+  n = s->kernels->pq_scan(d->sorted, rows, d->n_splits, n, d->limit, admitted, next < SIZE_MAX ? next_rows : NULL,
+                          passed);
   s->result->counts.scored += n;
   for (size_t i = 0; i < n; i++) {
     float score = recjpq_score_by_step(s->subitem_scores, codes + passed[i], RECJPQ_BLOCK_ITEMS, d->n_splits);

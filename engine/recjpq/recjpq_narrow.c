@@ -78,18 +78,19 @@ static void find_best(const struct recjpq_columns *c, const struct search_batch 
                       const float *scores, size_t split, float *best)
 {
   _Alignas(TABLE_ALIGN) uint8_t table[PQ_SUBITEMS];
-  const uint8_t *tables[] = { table }, row = (uint8_t)split;
-  size_t n_splits = c->model->n_splits, n_slots = batch->n_slots;
+  const uint8_t *tables[] = { table };
+  size_t n_slots = batch->n_slots, plane = split * RECJPQ_BLOCK_ITEMS;
   uint32_t better[RECJPQ_BLOCK_ITEMS];
 
   pass_better(scores, *best, table);
   for (size_t first = 0; first < n_slots; first += RECJPQ_BLOCK_ITEMS) {
     size_t n = n_slots - first < RECJPQ_BLOCK_ITEMS ? n_slots - first : RECJPQ_BLOCK_ITEMS;
     size_t later = first + BLOCKS_AHEAD * RECJPQ_BLOCK_ITEMS;
-    const uint8_t *block = c->planes + first * n_splits, *next = later < n_slots ? c->planes + later * n_splits : NULL;
-    n = batch->kernels->pq_scan(tables, &row, 1, block, n, 0, admit->words + first / 64, next, better);
+    const uint8_t *row = recjpq_plane_of(c, first) + plane;
+    const uint8_t *next = later < n_slots ? recjpq_plane_of(c, later) + plane : row;
+    n = batch->kernels->pq_scan(tables, &row, 1, n, 0, admit->words + first / 64, &next, better);
     for (size_t i = 0; i < n; i++)
-      *best = fmaxf(*best, scores[block[split * RECJPQ_BLOCK_ITEMS + better[i]]]);
+      *best = fmaxf(*best, scores[row[better[i]]]);
     if (n > 0)
       pass_better(scores, *best, table);
   }

@@ -79,9 +79,13 @@ static size_t scan_items(struct recjpq_search *s, size_t first, size_t n, const 
   size_t n_splits = d->n_splits, at = first % RECJPQ_BLOCK_ITEMS;
   const uint8_t *codes = s->columns->planes + (first - at) * n_splits + at;
   const uint64_t *admitted = admit->admits_all ? NULL : admit->words + first / 64;
+  const uint8_t *rows[RECJPQ_SPLITS_MAX], *next_rows[RECJPQ_SPLITS_MAX];
   uint32_t passed[RECJPQ_BLOCK_ITEMS];
 
-  n = s->kernels->pq_scan(d->sorted, d->order, s->n_tables, codes, n, d->limit, admitted, next, passed);
+  recjpq_find_rows(codes, d->order, s->n_tables, rows);
+  if (next)
+    recjpq_find_rows(next, d->order, s->n_tables, next_rows);
+  n = s->kernels->pq_scan(d->sorted, rows, s->n_tables, n, d->limit, admitted, next ? next_rows : NULL, passed);
   score_passed(s, first, passed, n);
   recjpq_lower_limit(s);
   return n;

@@ -43,15 +43,15 @@ static inline __m256i look_up(const uint8_t *table, __m256i codes)
 
 struct filter {
   const uint8_t *const *tables;
-  const uint8_t *rows;
-  size_t stride;
+  const uint8_t *const *rows;
+  size_t n_tables;
 };
 
-/* Add the entries of tables `first` to `last` - 1. */
-static inline __m256i add_entries(const struct filter *f, size_t first, size_t last, const uint8_t *codes, __m256i sum)
+/* Add the entries of tables `first` to `last` - 1 for the items from i on. */
+static inline __m256i add_entries(const struct filter *f, size_t first, size_t last, size_t i, __m256i sum)
 {
   for (size_t t = first; t < last; t++) {
-    __m256i row = _mm256_loadu_si256((const __m256i *)(codes + f->rows[t] * f->stride));
+    __m256i row = _mm256_loadu_si256((const __m256i *)(f->rows[t] + i));
     sum = _mm256_adds_epu8(sum, look_up(f->tables[t], row));
   }
   return sum;
@@ -62,17 +62,15 @@ static inline uint32_t survivors(__m256i sum, uint8_t limit)
   return (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_min_epu8(sum, _mm256_set1_epi8((char)limit)), sum));
 }
 
-size_t pq_filter_avx2(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
-                      size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices)
+static inline size_t filter_all(const struct filter *f, size_t n, uint8_t base, uint8_t limit, uint32_t *indices)
 {
-  struct filter f = { tables, rows, stride };
-  size_t found = 0, n_first = pq_filter_first_tables(n_tables);
+  size_t found = 0, n_first = pq_filter_first_tables(f->n_tables);
 
   for (size_t i = 0; i < n; i += LANES) {
-    __m256i sum = add_entries(&f, 0, n_first, codes + i, _mm256_set1_epi8((char)base));
+    __m256i sum = add_entries(f, 0, n_first, i, _mm256_set1_epi8((char)base));
     uint32_t mask = survivors(sum, limit);
     if (mask)
-      mask = survivors(add_entries(&f, n_first, n_tables, codes + i, sum), limit);
+      mask = survivors(add_entries(f, n_first, f->n_tables, i, sum), limit);
     if (n - i < LANES)
       mask &= (1u << (n - i)) - 1;
     for (; mask; mask &= mask - 1)
@@ -81,55 +79,63 @@ size_t pq_filter_avx2(const uint8_t *const *tables, const uint8_t *rows, size_t 
   return found;
 }
 
-/* Look up some items of a register one by one. asked: their bits. indices: gets at + the item's lane. */
-static size_t filter_one_by_one(const struct filter *f, size_t n_tables, const uint8_t *codes, uint32_t asked,
-                                uint8_t limit, uint32_t at, uint32_t *indices)
+size_t pq_filter_avx2(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
+                      size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices)
+{
+  const uint8_t *at[PQ_TABLES_MAX];
+
+  for (size_t t = 0; t < n_tables; t++)
+    at[t] = codes + rows[t] * stride;
+  return filter_all(&(struct filter){ tables, at, n_tables }, n, base, limit, indices);
+}
+
+/* Look up some items of the register that begins at item i one by one. asked: their bits. */
+static size_t filter_one_by_one(const struct filter *f, size_t i, uint32_t asked, uint8_t limit, uint32_t *indices)
 {
   size_t found = 0;
 
   for (; asked; asked &= asked - 1) {
-    uint32_t lane = (uint32_t)__builtin_ctz(asked), sum = 0;
-    for (size_t t = 0; t < n_tables; t++)
-      sum += f->tables[t][codes[f->rows[t] * f->stride + lane]];
-    indices[found] = at + lane;
+    size_t item = i + (size_t)__builtin_ctz(asked);
+    unsigned sum = 0;
+    for (size_t t = 0; t < f->n_tables; t++)
+      sum += f->tables[t][f->rows[t][item]];
+    indices[found] = (uint32_t)item;
     found += sum <= limit;
   }
   return found;
 }
 
 /* pq_scan() with a filter. Items that are not admitted cost nothing if they fill a register, or if they leave few. */
-static size_t scan_admitted(const struct filter *f, size_t n_tables, const uint8_t *codes, size_t n, uint8_t limit,
-                            const uint64_t *admitted, uint32_t *indices)
+static size_t scan_admitted(const struct filter *f, size_t n, uint8_t limit, const uint64_t *admitted,
+                            uint32_t *indices)
 {
-  size_t found = 0, n_first = pq_filter_first_tables(n_tables);
+  size_t found = 0, n_first = pq_filter_first_tables(f->n_tables);
 
   for (size_t i = 0; i < n; i += LANES) {
     uint32_t asked = (uint32_t)(admitted[i / 64] >> (i % 64));
     if (n - i < LANES)
       asked &= (1u << (n - i)) - 1;
     if (__builtin_popcount(asked) <= FEW_ASKED) {
-      found += filter_one_by_one(f, n_tables, codes + i, asked, limit, (uint32_t)i, indices + found);
+      found += filter_one_by_one(f, i, asked, limit, indices + found);
       continue;
     }
-    __m256i sum = add_entries(f, 0, n_first, codes + i, _mm256_setzero_si256());
+    __m256i sum = add_entries(f, 0, n_first, i, _mm256_setzero_si256());
     asked &= survivors(sum, limit);
     if (asked)
-      asked &= survivors(add_entries(f, n_first, n_tables, codes + i, sum), limit);
+      asked &= survivors(add_entries(f, n_first, f->n_tables, i, sum), limit);
     for (; asked; asked &= asked - 1)
       indices[found++] = (uint32_t)i + (uint32_t)__builtin_ctz(asked);
   }
   return found;
 }
 
-size_t pq_scan_avx2(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes, size_t n,
-                    uint8_t limit, const uint64_t *admitted, const uint8_t *next, uint32_t *indices)
+size_t pq_scan_avx2(const uint8_t *const *tables, const uint8_t *const *rows, size_t n_tables, size_t n, uint8_t limit,
+                    const uint64_t *admitted, const uint8_t *const *next, uint32_t *indices)
 {
-  struct filter f = { tables, rows, PQ_BLOCK_ITEMS };
+  struct filter f = { tables, rows, n_tables };
 
   (void)next;
-  if (admitted)
-    return scan_admitted(&f, n_tables, codes, n, limit, admitted, indices);
-  return pq_filter_avx2(tables, rows, n_tables, codes, PQ_BLOCK_ITEMS, n, 0, limit, indices);
+  return admitted ? scan_admitted(&f, n, limit, admitted, indices) : filter_all(&f, n, 0, limit, indices);
 }
 
 size_t pq_cells_avx2(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const struct pq_piece *pieces,

@@ -17,10 +17,10 @@ size_t pq_filter_vbmi(const uint8_t *const *tables, const uint8_t *rows, size_t 
   return pq_filter_512(tables, rows, n_tables, codes, stride, n, base, limit, indices);
 }
 
-size_t pq_scan_vbmi(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes, size_t n,
-                    uint8_t limit, const uint64_t *admitted, const uint8_t *next, uint32_t *indices)
+size_t pq_scan_vbmi(const uint8_t *const *tables, const uint8_t *const *rows, size_t n_tables, size_t n, uint8_t limit,
+                    const uint64_t *admitted, const uint8_t *const *next, uint32_t *indices)
 {
-  return pq_scan_512(tables, rows, n_tables, codes, n, limit, admitted, next, indices);
+  return pq_scan_512(tables, rows, n_tables, n, limit, admitted, next, indices);
 }
 
 size_t pq_cells_vbmi(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const struct pq_piece *pieces,

@@ -12,15 +12,15 @@
 enum { PQ_ROWS_AHEAD = 3 };
 
 /* The row that is read PQ_ROWS_AHEAD rows after that of table t, here or in the next block. If it is in a later block
- * still, since there are one or two tables, the same row of the next block. `codes` if there is no next block. */
-static inline const uint8_t *pq_row_ahead(const uint8_t *rows, size_t n_tables, size_t t, const uint8_t *codes,
-                                          const uint8_t *next)
+ * still, since there are one or two tables, the same row of the next block. That of table t if there is no next one. */
+static inline const uint8_t *pq_row_ahead(const uint8_t *const *rows, size_t n_tables, size_t t,
+                                          const uint8_t *const *next)
 {
   size_t ahead = t + PQ_ROWS_AHEAD;
 
   if (ahead < n_tables)
-    return codes + (size_t)rows[ahead] * PQ_BLOCK_ITEMS;
-  return next ? next + (size_t)rows[ahead % n_tables] * PQ_BLOCK_ITEMS : codes;
+    return rows[ahead];
+  return next ? next[ahead % n_tables] : rows[t];
 }
 
 /* Add a table's entries to the sums of n items, and prefetch a later row. */
@@ -35,19 +35,16 @@ static inline void pq_scan_row(const uint8_t *table, const uint8_t *row, const u
   }
 }
 
-static inline size_t pq_scan_512(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables,
-                                 const uint8_t *codes, size_t n, uint8_t limit, const uint64_t *admitted,
-                                 const uint8_t *next, uint32_t *indices)
+static inline size_t pq_scan_512(const uint8_t *const *tables, const uint8_t *const *rows, size_t n_tables, size_t n,
+                                 uint8_t limit, const uint64_t *admitted, const uint8_t *const *next, uint32_t *indices)
 {
   _Alignas(64) uint8_t sums[PQ_BLOCK_ITEMS];
   size_t found = 0;
 
   for (size_t i = 0; i < n; i += PQ_ITEMS)
     _mm512_store_si512(sums + i, _mm512_setzero_si512());
-  for (size_t t = 0; t < n_tables; t++) {
-    const uint8_t *row = codes + (size_t)rows[t] * PQ_BLOCK_ITEMS;
-    pq_scan_row(tables[t], row, pq_row_ahead(rows, n_tables, t, codes, next), n, sums);
-  }
+  for (size_t t = 0; t < n_tables; t++)
+    pq_scan_row(tables[t], rows[t], pq_row_ahead(rows, n_tables, t, next), n, sums);
   for (size_t i = 0; i < n; i += PQ_ITEMS)
     found += pq_append(_mm512_load_si512(sums + i), limit, admitted ? admitted[i / PQ_ITEMS] : UINT64_MAX, i, n - i,
                        indices + found);

@@ -234,14 +234,15 @@ static void pq_run(const struct kernels *kernels)
 
 static void pq_scan_run(const struct kernels *kernels)
 {
-  static const uint8_t rows[PQ_SPLITS] = { 0, 1, 2, 3, 4, 5, 6, 7 };
-  const uint8_t *tables[PQ_SPLITS];
+  const uint8_t *tables[PQ_SPLITS], *rows[PQ_SPLITS];
 
   for (size_t t = 0; t < PQ_SPLITS; t++)
     tables[t] = pq_tables + t * PQ_SUBITEMS;
-  for (size_t i = 0; i + PQ_BLOCK_ITEMS <= SCAN_ITEMS; i += PQ_BLOCK_ITEMS)
-    kernels->pq_scan(tables, rows, PQ_SPLITS, pq_codes + i * PQ_SPLITS, PQ_BLOCK_ITEMS, 254, NULL, NULL,
-                     filter_indices);
+  for (size_t i = 0; i + PQ_BLOCK_ITEMS <= SCAN_ITEMS; i += PQ_BLOCK_ITEMS) {
+    for (size_t t = 0; t < PQ_SPLITS; t++)
+      rows[t] = pq_codes + i * PQ_SPLITS + t * PQ_BLOCK_ITEMS;
+    kernels->pq_scan(tables, rows, PQ_SPLITS, PQ_BLOCK_ITEMS, 254, NULL, NULL, filter_indices);
+  }
 }
 
 static void filter_fill(struct dice *dice)

@@ -16,8 +16,8 @@
 typedef size_t (*pq_filter)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
                             size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
 
-typedef size_t (*pq_scan)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
-                          size_t n, uint8_t limit, const uint64_t *admitted, const uint8_t *next, uint32_t *indices);
+typedef size_t (*pq_scan)(const uint8_t *const *tables, const uint8_t *const *rows, size_t n_tables, size_t n,
+                          uint8_t limit, const uint64_t *admitted, const uint8_t *const *next, uint32_t *indices);
 
 typedef size_t (*pq_cells)(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables,
                            const struct pq_piece *pieces, size_t n, const struct pq_piece *next, size_t n_next,
@@ -26,8 +26,8 @@ typedef size_t (*pq_cells)(const uint8_t *const *tables, const uint8_t *rows, si
 size_t pq_cells_vbmi_model(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables,
                            const struct pq_piece *pieces, size_t n, const struct pq_piece *next, size_t n_next,
                            uint8_t limit, uint32_t *indices);
-size_t pq_scan_vbmi_model(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
-                          size_t n, uint8_t limit, const uint64_t *admitted, const uint8_t *next, uint32_t *indices);
+size_t pq_scan_vbmi_model(const uint8_t *const *tables, const uint8_t *const *rows, size_t n_tables, size_t n,
+                          uint8_t limit, const uint64_t *admitted, const uint8_t *const *next, uint32_t *indices);
 size_t pq_filter_vbmi_model(const uint8_t *const *tables, const uint8_t *rows, size_t n_tables, const uint8_t *codes,
                             size_t stride, size_t n, uint8_t base, uint8_t limit, uint32_t *indices);
 
@@ -126,14 +126,14 @@ static uint64_t draw_admitted(void)
   return dice_u64(&dice) & (uint64_t[]){ 0, UINT64_MAX, few }[dice_below(&dice, 3)];
 }
 
-/* Rows always have PQ_BLOCK_ITEMS codes, of which a case uses n. */
+/* Rows have PQ_BLOCK_ITEMS codes, of which a case uses n. */
 static void check_scan(pq_scan scan)
 {
   static const size_t sizes[] = { 0, 1, 31, 63, 64, 65, 256, 1000, PQ_BLOCK_ITEMS - 1, PQ_BLOCK_ITEMS };
 
   for (size_t i = 0; i < 4 * sizeof sizes / sizeof sizes[0]; i++) {
     struct filter_case c = case_new(1 + i % 9, sizes[i / 4], PQ_BLOCK_ITEMS);
-    const uint8_t *tables[MAX_TABLES], *next = i % 2 ? c.codes : NULL;
+    const uint8_t *tables[MAX_TABLES], *rows[MAX_TABLES];
     uint32_t *found = block_new(c.n, sizeof *found);
     uint64_t *admitted = block_new((c.n + 63) / 64, sizeof *admitted);
     for (size_t w = 0; w < (c.n + 63) / 64; w++)
@@ -141,7 +141,9 @@ static void check_scan(pq_scan scan)
     c.base = 0;
     c.admitted = dice_below(&dice, 3) ? admitted : NULL;
     memcpy(tables, c.tables, sizeof tables);
-    check_found(&c, found, scan(tables, c.rows, c.n_tables, c.codes, c.n, c.limit, c.admitted, next, found));
+    for (size_t t = 0; t < c.n_tables; t++)
+      rows[t] = c.codes + c.rows[t] * c.stride;
+    check_found(&c, found, scan(tables, rows, c.n_tables, c.n, c.limit, c.admitted, i % 2 ? rows : NULL, found));
     free(admitted);
     free(found);
     case_free(&c);
