@@ -2,10 +2,8 @@
 /* Which items may have boosts of at least some sum, without reading their values.
  *
  * Each number of an item lies in a bucket of its column (engine/attributes/value_buckets.h): a byte. What a boost adds
- * at most is therefore known by bucket, and for all items. How far an item stays below the highest sum is then a sum of
- * table entries, as in product quantisation, and pq_scan() finds the items whose levels are low enough. A few others
- * pass, too: those in a bucket of values that are far above all others, for example. With one boost there are no sums:
- * its buckets are a set, its filter is a bitmap.
+ * at most is therefore known by bucket, and for all items. With one boost, the buckets that add enough are a set, and a
+ * filter is a bitmap. Sums of several boosts are compared by levels (boost_levels.h), which let a few others pass, too.
  */
 #ifndef ENGINE_BOOSTS_BOOST_BOUNDS_H
 #define ENGINE_BOOSTS_BOOST_BOUNDS_H
@@ -13,6 +11,11 @@
 #include "engine/attributes/value_buckets.h"
 #include "engine/boosts/boosts.h"
 #include "kernels/kernels.h"
+
+/* Sums are rounded, and decay() is not quite monotone. Both errors are far below this share. */
+#define BOOST_SLACK 1e-11
+
+struct boost_levels;
 
 /* Return a sum that no item's boosts exceed. Time: that of a few boosts. */
 double boost_bounds_highest(const struct boosts *b);
@@ -24,8 +27,7 @@ struct boost_bounds {
   double magnitude;                             /* sum of |best[i]| */
   double best[QUERY_BOOSTS_MAX];                /* what each adds at most */
   double most[QUERY_BOOSTS_MAX][VALUE_BUCKETS]; /* the same of the items in a bucket; a filter has buckets 0 and 1 */
-  uint8_t *levels;                              /* [n][PQ_SUBITEMS], aligned to 64 */
-  uint8_t *block; /* [n][PQ_BLOCK_ITEMS] and PQ_FILTER_PAD: what a block's items are in filters */
+  struct boost_levels *levels;                  /* for scans: boost_levels.h */
 };
 
 /* Make bounds, in the region, for boosts whose filters are evaluated. Returns ERR_MEMORY. */

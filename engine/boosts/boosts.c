@@ -116,6 +116,11 @@ static double clamp(double boost)
   return fmin(fmax(boost, -BOOST_MAX), BOOST_MAX);
 }
 
+bool boost_is_sparse(const struct boosts *b, size_t i)
+{
+  return attribute_columns_count(b->arena->attributes, b->v[i].attribute) < b->arena->n_slots;
+}
+
 double boosts_of_value(const struct boosts *b, size_t i, double value)
 {
   const struct bound_boost *boost = &b->v[i];

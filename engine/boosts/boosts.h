@@ -44,6 +44,9 @@ err_t boosts_bind(const struct arena *arena, const struct attributes *attributes
 /* Evaluate the filters for all slots: from here on, each is looked up. Returns ERR_MEMORY. */
 err_t boosts_evaluate(struct boosts *b, struct region *region);
 
+/* Does an item of the arena lack the attribute of a boost? */
+bool boost_is_sparse(const struct boosts *b, size_t i);
+
 /* Return what a boost adds if its attribute has this value, or, for a filter, if the filter admits the slot. */
 double boosts_of_value(const struct boosts *b, size_t i, double value);
 
