@@ -50,8 +50,15 @@ static err_t begin_boosted(struct search *s, const struct query *query, struct b
   const struct engine *e = s->searcher->engine;
   struct region *kept = &s->searcher->kept;
 
+  const struct boosted_target on = { .arena = s->arena,
+                                     .in = s->in,
+                                     .columns = s->in->on[s->backend],
+                                     .attributes = &e->attributes,
+                                     .kernels = e->kernels,
+                                     .is_exact = s->row->is_exact };
+
   TRY(region_array(kept, 1, sizeof **out, out));
-  return boosted_search_begin(s->arena, &e->attributes, e->kernels, s->row->is_exact, query, kept, *out);
+  return boosted_search_begin(&on, query, kept, *out);
 }
 
 static err_t begin_long(struct search *s, const struct query *query, const struct admit *admit, struct answer *answer,
@@ -119,10 +126,30 @@ static err_t take_limited(struct search *s, struct long_search *l)
   return boosted_search_start(l->boosted, &l->limited->wider, &l->limited->admit, &l->limited->found, kept);
 }
 
+/* Take what the searches with boosts have found. Their scans run together. */
+static err_t take_boosted(struct search *s, struct asked *asked)
+{
+  struct boosted_scan **scans;
+  size_t n = 0;
+
+  TRY(region_array(&s->searcher->scratch, asked->n, sizeof *scans, &scans));
+  for (size_t i = 0; i < asked->n; i++) {
+    struct long_search *l = &asked->longs[i];
+    if (is_done(l) || !l->boosted)
+      continue;
+    progress_note();
+    TRY(boosted_search_take(l->boosted, &s->searcher->kept, &s->searcher->scratch));
+    if (l->boosted->scan)
+      scans[n++] = l->boosted->scan;
+  }
+  boosted_scan_all(scans, n);
+  return ERR_OK;
+}
+
 static err_t take(struct search *s, struct long_search *l)
 {
-  if (l->boosted)
-    TRY(boosted_search_take(l->boosted, &s->searcher->kept, &s->searcher->scratch));
+  if (l->boosted && l->boosted->scan)
+    boosted_search_take_scan(l->boosted);
   if (l->limited && (!l->boosted || l->boosted->is_done))
     TRY(take_limited(s, l));
   return ERR_OK;
@@ -131,6 +158,7 @@ static err_t take(struct search *s, struct long_search *l)
 /* Take what a round has found, and list who needs another one. */
 static err_t take_round(struct search *s, struct asked *asked)
 {
+  TRY(take_boosted(s, asked));
   asked->round.n = 0;
   for (size_t i = 0; i < asked->n; i++) {
     struct long_search *l = &asked->longs[i];

@@ -112,7 +112,8 @@ static void narrow_by_sums(const struct boost_bounds *bounds, double least, uint
   static const struct boost_tables no_others = { 0 };
   size_t n_slots = bounds->boosts->arena->n_slots;
 
-  boost_levels_quantise(bounds->levels, BOOST_LEVEL_MAX / boost_levels_choose(bounds->levels, least));
+  boost_levels_choose(bounds->levels, least);
+  boost_levels_quantise(bounds->levels, BOOST_LEVEL_MAX / boost_levels_range(bounds->levels, least));
   for (size_t first = 0; first < n_slots; first += PQ_BLOCK_ITEMS) {
     size_t n = size_min(PQ_BLOCK_ITEMS, n_slots - first);
     if (bits_count(words + first / 64, bits_words(n)) > 0)

@@ -56,7 +56,7 @@ static double skip_top(struct boost_levels *l, size_t i, double range)
   return above;
 }
 
-double boost_levels_choose(struct boost_levels *l, double least)
+void boost_levels_choose(struct boost_levels *l, double least)
 {
   const struct boost_bounds *bounds = l->bounds;
   double range = bounds->highest - least, before;
@@ -70,7 +70,15 @@ double boost_levels_choose(struct boost_levels *l, double least)
     for (size_t i = 0; i < bounds->boosts->n; i++)
       range -= skip_top(l, i, range);
   } while (range < before);
-  return fmax(range + BOOST_SLACK * (bounds->magnitude + fabs(least)), DBL_MIN);
+}
+
+double boost_levels_range(const struct boost_levels *l, double least)
+{
+  double best = 0.0;
+
+  for (size_t i = 0; i < l->bounds->boosts->n; i++)
+    best += l->best[i];
+  return fmax(best - least + BOOST_SLACK * (l->bounds->magnitude + fabs(least)), DBL_MIN);
 }
 
 /* ---- The others ---- */
@@ -88,11 +96,17 @@ void boost_levels_quantise(struct boost_levels *l, double scale)
 /* Write a byte for each bit. */
 static void spread_bits(const uint64_t *words, size_t n_words, uint8_t *bytes)
 {
-  for (size_t i = 0; i < n_words * 8; i++) {
-    uint64_t eight = (words[i / 8] >> i % 8 * 8 & 0xff) * 0x0101010101010101; /* in each byte */
-    uint64_t each = eight & 0x8040201008040201;                               /* byte k keeps bit k */
-    each = (each + 0x7f7f7f7f7f7f7f7f) >> 7 & 0x0101010101010101;             /* 1 if there is one */
-    memcpy(bytes + i * 8, &each, sizeof each);
+  for (size_t w = 0; w < n_words; w++) {
+    if (words[w] == 0) {
+      memset(bytes + w * 64, 0, 64);
+      continue;
+    }
+    for (size_t i = 0; i < 8; i++) {
+      uint64_t eight = (words[w] >> i * 8 & 0xff) * 0x0101010101010101; /* in each byte */
+      uint64_t each = eight & 0x8040201008040201;                       /* byte k keeps bit k */
+      each = (each + 0x7f7f7f7f7f7f7f7f) >> 7 & 0x0101010101010101;     /* 1 if there is one */
+      memcpy(bytes + w * 64 + i * 8, &each, sizeof each);
+    }
   }
 }
 
@@ -138,7 +152,8 @@ void boost_levels_narrow(const struct boost_levels *l, const struct boost_tables
 
   for (size_t i = 0; i < n_boosts; i++) {
     tables[i] = l->tables + i * PQ_SUBITEMS;
-    rows[i] = next[i] = find_row(l, i, first, n);
+    rows[i] = find_row(l, i, first, n);
+    next[i] = others->next && !bounds->boosts->v[i].filter ? rows[i] + PQ_BLOCK_ITEMS : rows[i];
   }
   for (size_t i = 0; i < others->n; i++) {
     tables[n_boosts + i] = others->tables[i];

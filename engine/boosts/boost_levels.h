@@ -26,9 +26,11 @@ struct boost_levels {
 /* The levels' memory is in the region. Returns ERR_MEMORY. */
 err_t boost_levels_init(const struct boost_bounds *bounds, struct region *region, struct boost_levels *out);
 
-/* Choose which items pass in any case if all others need boosts of `least`. Returns how far the best sum of the others
- * is above `least`, or a little more; more than 0. */
-double boost_levels_choose(struct boost_levels *l, double least);
+/* Choose which items pass in any case if all others need boosts of `least`. */
+void boost_levels_choose(struct boost_levels *l, double least);
+
+/* Return how far the best sum of the others is above `least`, or a little more. More than 0. */
+double boost_levels_range(const struct boost_levels *l, double least);
 
 /* Fill in the tables: `scale` levels in one unit of score, rounded down. */
 void boost_levels_quantise(struct boost_levels *l, double scale);
@@ -37,7 +39,7 @@ void boost_levels_quantise(struct boost_levels *l, double scale);
 struct boost_tables {
   const uint8_t *const *tables; /* [n] */
   const uint8_t *const *rows;   /* [n]: of the block that is scanned, */
-  const uint8_t *const *next;   /* [n]: and of the next one; NULL: there is none */
+  const uint8_t *const *next;   /* [n]: and of the next one; NULL: none follows */
   size_t n;                     /* at most PQ_TABLES_MAX - QUERY_BOOSTS_MAX */
 };
 

@@ -24,27 +24,24 @@ enum {
  * very different; and from the COMPARED_FROM-th round on, which few searches come to. */
 enum { COMPARED_SHARE = 128, COMPARED_FROM = 2, NOTED_WORDS = 4096 };
 
-/* The sum in double has an error far below this share. */
-#define SLACK 1e-14
-
 /* An approximate method may find few hits however many it is asked for. */
 enum { ROUNDS_MAX = 64, APPROXIMATE_ROUNDS_MAX = 8 };
 
-/* If a sixteenth of the items is left, and some thousands, seeds come first: about SEEDS items, found by a sample. */
+/* If a sixteenth of the items is left, and some thousands, a scan pays, or a round among about SEEDS items, found by a
+ * sample. */
 enum { MANY_SHARE = 16, SAMPLE = 2048, SEEDS = 1024, SEEDS_SHARE = 4 };
 
-err_t boosted_search_begin(const struct arena *arena, const struct attributes *attributes,
-                           const struct kernels *kernels, bool is_exact, const struct query *query,
-                           struct region *region, struct boosted_search *out)
+err_t boosted_search_begin(const struct boosted_target *on, const struct query *query, struct region *region,
+                           struct boosted_search *out)
 {
-  *out = (struct boosted_search){ .arena = arena, .kernels = kernels, .is_exact = is_exact };
-  return boosts_bind(arena, attributes, query, region, &out->boosts);
+  *out = (struct boosted_search){ .on = *on };
+  return boosts_bind(on->arena, on->attributes, query, region, &out->boosts);
 }
 
 err_t boosted_search_start(struct boosted_search *s, const struct query *query, const struct admit *admit,
                            struct answer *answer, struct region *region)
 {
-  size_t n_hits = size_min(query->k, s->arena->n_slots);
+  size_t n_hits = size_min(query->k, s->on.arena->n_slots);
 
   if (n_hits > s->max_hits)
     TRY(region_array(region, n_hits, sizeof *s->hits, &s->hits));
@@ -60,7 +57,7 @@ err_t boosted_search_start(struct boosted_search *s, const struct query *query, 
   s->n_hits = s->n_found = s->n_rounds = 0;
   s->most_similar = INFINITY;
   s->missed_below = -INFINITY;
-  s->is_narrowed = s->is_seeding = s->was_seeded = s->is_done = false;
+  s->is_narrowed = s->is_seeding = s->was_thinned = s->is_done = false;
   return ERR_OK;
 }
 
@@ -105,16 +102,10 @@ static void bound_similarity(struct boosted_search *s)
 
 /* ---- The next round ---- */
 
-/* Return the sum of boosts that an item needs, if it is as similar as those that are left may be. The sum is rounded to
- * float: half a step more than the float below may be enough. */
+/* Return the sum of boosts that an item needs, if it is as similar as those that are left may be. */
 static double least_boosts(const struct boosted_search *s)
 {
-  float threshold = threshold_of(s);
-  double slack = SLACK * (fabs((double)threshold) + fabs((double)s->most_similar));
-
-  if (threshold == -INFINITY)
-    return -INFINITY;
-  return (double)nextafterf(threshold, -INFINITY) - (double)s->most_similar - slack;
+  return boosts_least(threshold_of(s), (double)s->most_similar);
 }
 
 /* Is this the last round, whatever is left? */
@@ -126,17 +117,17 @@ static bool is_last(const struct boosted_search *s)
 /* Make what later rounds need, once for all searches of the query. */
 static err_t make_later(struct boosted_search *s, struct region *kept)
 {
-  size_t n_words = bits_words(s->arena->n_slots);
+  size_t n_words = bits_words(s->on.arena->n_slots);
 
   TRY(region_array(kept, n_words, sizeof *s->left, &s->left));
   TRY(region_array(kept, n_words, sizeof *s->words, &s->words));
   TRY(boosts_evaluate(&s->boosts, kept));
-  return boost_bounds_make(&s->boosts, s->kernels, kept, &s->bounds);
+  return boost_bounds_make(&s->boosts, s->on.kernels, kept, &s->bounds);
 }
 
 static void begin_later(struct boosted_search *s)
 {
-  memcpy(s->left, s->admitted->words, bits_words(s->arena->n_slots) * sizeof *s->left);
+  memcpy(s->left, s->admitted->words, bits_words(s->on.arena->n_slots) * sizeof *s->left);
   for (size_t i = 0; i < s->admitted->n_excluded; i++)
     bits_clear(s->left, s->admitted->excluded[i]);
   s->is_narrowed = true;
@@ -145,13 +136,13 @@ static void begin_later(struct boosted_search *s)
 static void clear_found(struct boosted_search *s)
 {
   for (size_t i = 0; i < s->found.n_hits; i++)
-    bits_clear(s->left, keys_find(&s->arena->keys, s->found.hits[i].key));
+    bits_clear(s->left, keys_find(&s->on.arena->keys, s->found.hits[i].key));
 }
 
 /* Let the words be those of the items that are left and have at least these boosts. Returns how many. */
 static uint64_t select_least(struct boosted_search *s, double least)
 {
-  memcpy(s->words, s->left, bits_words(s->arena->n_slots) * sizeof *s->words);
+  memcpy(s->words, s->left, bits_words(s->on.arena->n_slots) * sizeof *s->words);
   return boost_bounds_narrow(s->bounds, least, s->words);
 }
 
@@ -166,7 +157,7 @@ static int compare_falling(const void *a, const void *b)
  * came together may be alike. */
 static size_t draw_sample(const struct boosted_search *s, double drawn[SAMPLE])
 {
-  size_t n_words = bits_words(s->arena->n_slots), step = n_words / (SAMPLE / 2) + 1, n = 0;
+  size_t n_words = bits_words(s->on.arena->n_slots), step = n_words / (SAMPLE / 2) + 1, n = 0;
 
   for (size_t w = 0; w < n_words; w += step) {
     uint64_t rest = s->words[w];
@@ -184,7 +175,6 @@ static void seed(struct boosted_search *s, uint64_t *n)
   double drawn[SAMPLE], least = least_boosts(s);
   size_t n_drawn = draw_sample(s, drawn);
 
-  s->was_seeded = true;
   if (n_drawn == 0 || drawn[SEEDS * n_drawn / *n] <= least)
     return;
   uint64_t n_seeds = select_least(s, drawn[SEEDS * n_drawn / *n]);
@@ -195,10 +185,40 @@ static void seed(struct boosted_search *s, uint64_t *n)
     *n = select_least(s, least);
 }
 
-static uint32_t later_k(struct boosted_search *s)
+/* Prepare a scan that leaves the best sums. */
+static err_t prepare_scan(struct boosted_search *s, struct region *scratch)
 {
-  s->k = size_min(LATER_TIMES * s->k, size_max(LATER_MAX, s->k));
-  return (uint32_t)s->k;
+  const struct space *space = s->on.in->space;
+  const struct query *query = &s->plain;
+  struct prepared_queries *prepared;
+  struct boosted_scan *scan;
+
+  TRY(region_array(scratch, 1, sizeof *scan, &scan));
+  TRY(space->similarity->prepare_queries(space->model, s->on.kernels, &query, 1, scratch, &prepared));
+  TRY(s->on.columns->ops->score_tables(s->on.columns, prepared, s->on.in->n_items, s->on.kernels, scratch,
+                                       &scan->similarity));
+  TRY(kth_best_init(s->query->k, scratch, &scan->best));
+  for (size_t i = 0; i < s->n_hits; i++)
+    kth_best_add(&scan->best, s->hits[i].score);
+  kth_best_cut(&scan->best);
+  scan->bounds = s->bounds;
+  scan->words = s->words;
+  s->scan = scan;
+  return ERR_OK;
+}
+
+/* Make the n items of the words fewer if they are many, once in a search. */
+static err_t thin_out(struct boosted_search *s, struct region *scratch, uint64_t *n)
+{
+  bool are_many = *n > s->on.arena->n_slots / MANY_SHARE && *n > SEEDS_SHARE * SEEDS;
+
+  if (!are_many || s->was_thinned || !s->on.is_exact || threshold_of(s) == -INFINITY)
+    return ERR_OK;
+  s->was_thinned = true;
+  if (s->on.columns->ops->score_tables)
+    return prepare_scan(s, scratch);
+  seed(s, n);
+  return ERR_OK;
 }
 
 /* Would an item be a hit if it were as similar as those that are left may be? */
@@ -208,14 +228,14 @@ static bool can_be_hit(const struct boosted_search *s, uint32_t slot)
 
   if (best != threshold || threshold == -INFINITY)
     return best > threshold || threshold == -INFINITY;
-  return span_compare(keys_get(&s->arena->keys, slot), s->hits[s->n_hits - 1].key) < 0;
+  return span_compare(keys_get(&s->on.arena->keys, slot), s->hits[s->n_hits - 1].key) < 0;
 }
 
 /* Leave out the items of the words that cannot be hits. Returns how many are left. Where sums are equal, keys decide:
  * there may be many such sums, if large boosts swallow what makes similarities different. */
 static uint64_t compare_left(struct boosted_search *s)
 {
-  size_t n_words = bits_words(s->arena->n_slots);
+  size_t n_words = bits_words(s->on.arena->n_slots);
 
   for (size_t w = 0; w < n_words; w++) {
     if (w % NOTED_WORDS == 0)
@@ -232,14 +252,30 @@ static uint64_t compare_left(struct boosted_search *s)
 /* Find the items that can still be hits. Returns how many, or more. */
 static uint64_t select_left(struct boosted_search *s)
 {
-  uint64_t few = s->arena->n_slots / COMPARED_SHARE, n = bits_count(s->left, bits_words(s->arena->n_slots));
+  uint64_t few = s->on.arena->n_slots / COMPARED_SHARE, n = bits_count(s->left, bits_words(s->on.arena->n_slots));
 
   n = select_least(s, n <= few ? -INFINITY : least_boosts(s));
-  return n <= few || s->n_rounds >= COMPARED_FROM || !s->is_exact ? compare_left(s) : n;
+  return n <= few || s->n_rounds >= COMPARED_FROM || !s->on.is_exact ? compare_left(s) : n;
 }
 
-/* Admit the items that can still be hits. If there are none, there is no further round. */
-static err_t narrow(struct boosted_search *s, struct region *kept)
+static uint32_t later_k(struct boosted_search *s)
+{
+  s->k = size_min(LATER_TIMES * s->k, size_max(LATER_MAX, s->k));
+  return (uint32_t)s->k;
+}
+
+/* Admit the n items of the words. If there are none, there is no further round. */
+static void admit_left(struct boosted_search *s, uint64_t n)
+{
+  s->is_done = n == 0;
+  if (!s->is_seeding) /* the others cannot be hits any more */
+    memcpy(s->left, s->words, bits_words(s->on.arena->n_slots) * sizeof *s->left);
+  s->plain.k = n <= ALL_MAX ? (uint32_t)n : later_k(s);
+  s->admit = (struct admit){ .words = s->words, .n_admitted = n };
+}
+
+/* Admit the items that can still be hits, or let a scan find them. */
+static err_t narrow(struct boosted_search *s, struct region *kept, struct region *scratch)
 {
   if (!s->left)
     TRY(make_later(s, kept));
@@ -247,15 +283,17 @@ static err_t narrow(struct boosted_search *s, struct region *kept)
     begin_later(s);
   clear_found(s);
   uint64_t n = select_left(s);
-  s->is_done = n == 0;
   s->is_seeding = false;
-  if (n > s->arena->n_slots / MANY_SHARE && n > SEEDS_SHARE * SEEDS && !s->was_seeded && s->is_exact)
-    seed(s, &n);
-  if (!s->is_seeding) /* the others cannot be hits any more */
-    memcpy(s->left, s->words, bits_words(s->arena->n_slots) * sizeof *s->left);
-  s->plain.k = n <= ALL_MAX ? (uint32_t)n : later_k(s);
-  s->admit = (struct admit){ .words = s->words, .n_admitted = n };
+  TRY(thin_out(s, scratch, &n));
+  if (!s->scan)
+    admit_left(s, n);
   return ERR_OK;
+}
+
+void boosted_search_take_scan(struct boosted_search *s)
+{
+  admit_left(s, s->scan->n_left);
+  s->scan = NULL;
 }
 
 /* ---- The answer ---- */
@@ -290,7 +328,7 @@ err_t boosted_search_take(struct boosted_search *s, struct region *kept, struct 
     s->is_done = true;
   }
   if (!s->is_done)
-    TRY(narrow(s, kept));
+    TRY(narrow(s, kept, scratch));
   s->n_rounds++;
   return ERR_OK;
 }

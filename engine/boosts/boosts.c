@@ -9,6 +9,9 @@
 #include "engine/attributes/attribute_selection.h"
 #include "engine/boosts/decay.h"
 
+/* A sum of two numbers in double has an error far below this share. */
+#define SLACK 1e-14
+
 /* ---- Checking ---- */
 
 static err_t check_type(const struct boost *boost, const struct attribute *attribute)
@@ -155,6 +158,14 @@ double boosts_of_slot(const struct boosts *b, uint32_t slot)
       sum += boosts_of_value(b, i, value);
   }
   return sum;
+}
+
+/* The score is rounded to float: half a step more than the float below may be enough. */
+double boosts_least(float score, double most_similar)
+{
+  double slack = SLACK * (fabs((double)score) + fabs(most_similar));
+
+  return score == -INFINITY ? -INFINITY : (double)nextafterf(score, -INFINITY) - most_similar - slack;
 }
 
 void boosts_add(const struct boosts *b, struct hit *hits, size_t n)

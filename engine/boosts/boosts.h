@@ -59,6 +59,10 @@ static inline float boosts_score(float similarity, double sum)
   return (float)((double)similarity + sum);
 }
 
+/* Return a sum of boosts that an item needs for this score, if its similarity is at most `most_similar`; or a little
+ * less. -infinity for a score of -infinity. */
+double boosts_least(float score, double most_similar);
+
 /* Add boosts to hits [n] that were found without them. Their keys become the arena's. */
 void boosts_add(const struct boosts *b, struct hit *hits, size_t n);
 

@@ -3,6 +3,7 @@
 #include "engine/recjpq/recjpq_columns.h"
 
 #include "base/mem.h"
+#include "engine/recjpq/recjpq_tables.h"
 
 /* Items of a step to build or copy the cells. */
 enum { STEP_ITEMS = 1 << 19 };
@@ -197,6 +198,7 @@ const struct columns_ops recjpq_columns_cpu = {
   .move = move,
   .trim = trim,
   .read_vector = read_vector,
+  .score_tables = recjpq_tables_make,
   .defer_index = defer_index,
   .build_index = build_index,
   .continue_index = continue_index,

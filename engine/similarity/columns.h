@@ -14,6 +14,7 @@
 #include "kernels/kernels.h"
 
 struct model;
+struct score_tables;
 
 /* The first member of every columns struct: the operations that opened it. */
 struct columns {
@@ -71,6 +72,12 @@ struct columns_ops {
   /* Read the vector of a slot that has a part: the query's data that is like it. It lives in the region. NULL: the
    * columns cannot tell. Only for similarities with has_alike_queries. Returns ERR_MEMORY. */
   err_t (*read_vector)(const struct columns *c, uint32_t slot, struct region *region, struct floats *out);
+
+  /* Make the tables of one prepared query (score_tables.h). They live in the region, and are valid as long as a search
+   * of the columns. n_items: slots with a part. NULL: scores are no sums of table entries, or not in host memory.
+   * Returns ERR_MEMORY. */
+  err_t (*score_tables)(const struct columns *c, const struct prepared_queries *query, uint64_t n_items,
+                        const struct kernels *kernels, struct region *region, struct score_tables **out);
 
   /* What only makes searches faster is an index. Stop keeping it while many parts come: it is built afterwards, and
    * until it is complete, searches do without. The columns are empty. NULL: there is no index. */
