@@ -48,10 +48,12 @@ err_t item_batch_reserve(struct item_batch *b, size_t n)
 
 /* Verify the parts of known spaces, and refuse, keep or drop those of unknown spaces, by policy. One bad part rejects
  * the whole record. The parts that are kept stay in order. */
-static err_t filter_parts(struct item_batch *b, const struct item_batch_rules *rules, struct item_change *change)
+static err_t filter_parts(struct item_batch *b, const struct item_batch_rules *rules, struct item_change *change,
+                          bool *has_retired)
 {
   size_t n = 0;
 
+  *has_retired = false;
   for (size_t i = 0; i < change->n_parts; i++) {
     struct part *part = &change->parts[i];
     bool is_known = engine_has_space(rules->engine, part->space); /* a retired one too, if it has to go on answering */
@@ -61,6 +63,7 @@ static err_t filter_parts(struct item_batch *b, const struct item_batch_rules *r
       TRY(engine_check_part(rules->engine, part));
     if (is_known || policy == CONFIG_UNKNOWN_KEEP)
       change->parts[n++] = *part;
+    *has_retired |= is_retired;
     if (!is_known && !is_retired)
       unknown_names_count_part(&b->unknown_spaces, part->space, policy);
   }
@@ -88,14 +91,21 @@ static err_t filter_attributes(struct item_batch *b, const struct engine *engine
 }
 
 static err_t decode(struct item_batch *b, const struct item_format *format, const struct item_batch_rules *rules,
-                    const struct topic_record *record, struct item_change *out)
+                    const struct topic_record *record, struct item_change *out, bool *is_change)
 {
+  bool has_retired;
+
   TRY(item_format_decode(format, record, &b->region, out));
+  *is_change = true;
   if (out->is_delete)
     return ERR_OK;
   TRY(part_names_resolve(rules->models, &b->region, out));
-  TRY(filter_parts(b, rules, out));
-  return filter_attributes(b, rules->engine, out);
+  TRY(filter_parts(b, rules, out, &has_retired));
+  TRY(filter_attributes(b, rules->engine, out));
+  /* Had its generation been retired later, the item would be there without the part: a read that comes later must end
+   * with the same item. */
+  *is_change = has_retired || out->n_parts > 0 || out->n_attributes > 0;
+  return ERR_OK;
 }
 
 err_t item_batch_add(struct item_batch *b, const struct item_format *format, const struct item_batch_rules *rules,
@@ -103,13 +113,14 @@ err_t item_batch_add(struct item_batch *b, const struct item_format *format, con
 {
   struct item_change *change = &b->changes[b->n];
   struct region_mark mark = region_mark(&b->region);
+  bool is_change;
 
   b->value_bytes += record->value.n; /* of a bad record too: its message is kept as long as the batch */
-  err_code_t err = decode(b, format, rules, record, change);
+  err_code_t err = decode(b, format, rules, record, change, &is_change);
   if (err != ERR_OK) {
     region_rewind(&b->region, mark); /* large bad records must not pile up */
     return err;
   }
-  b->n += change->is_delete || change->n_parts > 0 || change->n_attributes > 0;
+  b->n += is_change;
   return ERR_OK;
 }

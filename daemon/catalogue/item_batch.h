@@ -39,7 +39,8 @@ struct item_batch_rules {
   const struct model_state *models; /* which generation a plain name means, and when; NULL: the first, always */
 };
 
-/* Add a record as a change, unless none of its parts and attributes is kept.
+/* Add a record as a change, unless none of its parts and attributes is kept. Parts of retired generations are not kept,
+ * but their record is a change, perhaps one without parts.
  *
  * Returns an error of class REJECT, with the reason, when the record cannot be used; ERR_MEMORY. On error the batch has
  * no change more. Its value_bytes have grown anyway, and unknown names that came before the error are counted. */

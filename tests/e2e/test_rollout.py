@@ -452,13 +452,16 @@ class Generations(Rollout):
 
     def test_an_empty_store_is_filled_without_the_parts_of_a_retired_generation(self):
         self.put([1, 2], range(20))
+        self.put([1], range(20, 25))
         self.add(2)
-        self.switch(2)
+        self.switch(2, "--force")
         self.daemon.ctl("model", "retire", "books", "1")
+        n_items = self.daemon.status()["items"]
         self.daemon.stop()
         shutil.rmtree(self.system.folder / "store")
         self.daemon.start().wait_ready()
         self.assertEqual((self.current(), self.rows()[2]["items"]), ([2], 20))
+        self.assertEqual(self.daemon.status()["items"], n_items)
         self.assertEqual(self.daemon.status()["unknown_spaces"], [])
         self.assertEqual(self.ask(), {2})
 

@@ -89,11 +89,40 @@ static void parts_of_a_retired_generation_are_dropped_but_not_unknown(void **sta
   temp_dir_fini(&dir);
 }
 
+/* A daemon that read such a record before the retirement has the item, without the part: whichever older records of the
+ * key it replaced. */
+static void a_record_with_nothing_but_parts_of_a_retired_generation_is_still_a_change(void **state)
+{
+  const struct model_change retire = { .kind = MODEL_RETIRE, .space = span_of_str("old"), .generation = 1 };
+  struct model_state models = { 0 };
+  struct item_batch batch;
+  struct temp_dir dir;
+  struct engine *engine = NULL;
+
+  (void)state;
+  temp_dir_init(&dir);
+  open_engine(dir.path, &engine);
+  assert_ok(model_state_apply(&models, &retire));
+  assert_ok(item_batch_init(ROOM, &batch));
+  struct item_batch_rules rules = { engine, CONFIG_UNKNOWN_SKIP, &models };
+  assert_ok(add(&batch, &rules, "{\"parts\":{\"old\":{\"codes\":[1,2]}}}"));
+  assert_int_equal(batch.n, 1);
+  assert_int_equal(batch.changes[0].n_parts, 0);
+  assert_false(batch.changes[0].is_delete);
+  assert_ok(add(&batch, &rules, "{\"parts\":{\"no\":{\"codes\":[1,2]}}}"));
+  assert_int_equal(batch.n, 1);
+  item_batch_fini(&batch);
+  model_state_fini(&models);
+  engine_close(&engine);
+  temp_dir_fini(&dir);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_emptied_batch_can_be_filled_again),
     cmocka_unit_test(parts_of_a_retired_generation_are_dropped_but_not_unknown),
+    cmocka_unit_test(a_record_with_nothing_but_parts_of_a_retired_generation_is_still_a_change),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
