@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "daemon/signals.h"
 
-enum { STEP_MS = 10, HURRIED_S = 3 };
+enum { STEP_MS = 10, OPENING_S = 1, HURRIED_S = 3 };
 
 /* For the thread. */
 static struct closing {
@@ -39,26 +39,30 @@ static void *close_role(void *context)
   return c->role->close(c->role->service) ? c : NULL;
 }
 
-static void give_up(const struct closing *c)
+/* A start that takes long decomposes a matrix, say, which nothing interrupts. It has read no query, and the store is
+ * safe at any time. */
+static void give_up(bool is_open)
 {
-  log_warn("stop_gave_up", "note=\"%s\"",
-           !atomic_load(&c->is_open)
-               ? "the start takes longer: the process exits in the middle of it"
-               : "a part of the daemon hangs: the process exits anyway; after a restart, uncommitted queries are "
-                 "answered again");
+  if (is_open)
+    log_warn("stop_gave_up",
+             "note=\"a part of the daemon hangs: the process exits anyway; after a restart, uncommitted "
+             "queries are answered again\"");
+  else
+    log_info("start_left", "note=\"the start takes longer: the process exits in the middle of it\"");
 }
 
-/* Wait for the closing thread: at most STOP_LIMIT_S in all, and at most HURRIED_S after a second signal. A role that is
- * still being opened is hurried once it closes. */
+/* Wait for the closing thread: at most OPENING_S until the role is open, STOP_LIMIT_S in all, and HURRIED_S after a
+ * second signal. A role that is still being opened is hurried once it closes. */
 static bool join(const struct closing *c, pthread_t thread, int signals)
 {
-  int64_t end_ns = clock_now_ns() + STOP_LIMIT_S * CLOCK_NS_PER_S;
+  int64_t began_ns = clock_now_ns(), end_ns = began_ns + STOP_LIMIT_S * CLOCK_NS_PER_S;
   bool is_hurried = false, knows_it = !c->role->hurry;
   void *closed;
 
   while (pthread_tryjoin_np(thread, &closed) != 0) {
-    if (clock_now_ns() >= end_ns) {
-      give_up(c);
+    bool is_open = atomic_load(&c->is_open);
+    if (clock_now_ns() >= (is_open ? end_ns : began_ns + OPENING_S * CLOCK_NS_PER_S)) {
+      give_up(is_open);
       return false;
     }
     int signal = signals_next(signals, STEP_MS);
@@ -67,7 +71,7 @@ static bool join(const struct closing *c, pthread_t thread, int signals)
       log_info("stopping", "note=\"second signal: at most %d s more\"", HURRIED_S);
       end_ns = clock_now_ns() + HURRIED_S * CLOCK_NS_PER_S;
     }
-    if (is_hurried && !knows_it && atomic_load(&c->is_open)) {
+    if (is_hurried && !knows_it && is_open) {
       c->role->hurry(c->role->service);
       knows_it = true;
     }
@@ -79,7 +83,7 @@ bool stop_role(const struct role *role, struct errand *opening, int signals)
 {
   pthread_t thread;
 
-  closing = (struct closing){ .role = role, .opening = opening };
+  closing = (struct closing){ .role = role, .opening = opening, .is_open = !opening };
   if (pthread_create(&thread, NULL, close_role, &closing) != 0)
     return close_role(&closing) != NULL;
   return join(&closing, thread, signals);

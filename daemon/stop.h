@@ -9,7 +9,7 @@
 /* Close the role in a thread of its own. A second signal to stop ends its waits for Kafka.
  *
  * role     static, as `opening` is: the thread may be left behind
- * opening  the errand that still opens the role, which is waited for; NULL: there is none
+ * opening  the errand that still opens the role, which is waited for, a second at most; NULL: there is none
  * signals  the descriptor of signals_open()
  *
  * Returns true if everything is closed. Returns false if the time ran out or Kafka clients were left behind: then

@@ -21,7 +21,7 @@ import models
 import real_broker
 import safetensors_io
 from generations import ControlTopic, current, rows
-from harness import Case, System, build_dir, eventually, to_yaml
+from harness import Case, Daemon, System, build_dir, eventually, to_yaml
 
 N_ITEMS = 100
 N_FILLED = 6000   # take several steps
@@ -214,11 +214,16 @@ class BusyMachine(Limits):
 
 
 class Stop(Limits):
+    @staticmethod
+    def slow_model():
+        path = Path(folder.name) / "slow.safetensors"
+        numbers = np.random.default_rng(data.SEED).standard_normal((SLOW_DIM, SLOW_DIM), np.float32)
+        safetensors_io.write(path, {"W": numbers}, {"sluice.similarity": "bilinear"})
+        return path
+
     def test_a_stop_does_not_wait_for_a_model_that_is_being_loaded(self):
         self.open("stop", generations.write_models(data.generator("stop"), folder.name, (1,), n=12))
-        self.control.paths[2] = Path(folder.name) / "slow.safetensors"
-        numbers = np.random.default_rng(data.SEED).standard_normal((SLOW_DIM, SLOW_DIM), np.float32)
-        safetensors_io.write(self.control.paths[2], {"W": numbers}, {"sluice.similarity": "bilinear"})
+        self.control.paths[2] = self.slow_model()
         self.control.add(2)
         self.await_phase(2, "loading")
         began = time.monotonic()
@@ -227,6 +232,16 @@ class Stop(Limits):
         self.assertNotIn("event=stop_gave_up", self.daemon.log())
         self.assertIn("event=load_left", self.daemon.log())
         print(f" [{took_s:.1f} s] ", end="", flush=True)
+
+    def test_a_stop_during_the_start_does_not_wait_for_a_decomposition(self):
+        daemon = Daemon({"embedded_broker": {"enabled": True}, "store": {"path": f"{folder.name}/slow-start"},
+                         "spaces": {"books": {"model": str(self.slow_model())}}}, folder.name)
+        self.addCleanup(lambda: daemon.is_running() and daemon.kill())
+        daemon.start()
+        eventually(lambda: (Path(folder.name) / "slow-start").exists(), "the store, which is opened before the models")
+        daemon.stop()
+        self.assertIn("event=start_left", daemon.log())
+        self.assertNotIn("event=stop_gave_up", daemon.log())
 
 
 if __name__ == "__main__":
