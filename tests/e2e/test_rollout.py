@@ -413,6 +413,7 @@ class Generations(Rollout):
         for words in (["retire", "books", "1"], ["retire", "books", "7"], ["switch", "books", "7"],
                       ["switch", "films", "2"], ["add", "books", "--file", str(paths[3]), "--generation", "2"]):
             self.daemon.ctl("model", *words, code=2)
+        self.daemon.ctl("model", "add", "books", "--file", "/no/such/file", code=1)  # as `load`
         self.assertEqual(self.current(), [1])
         self.switch(2, "--force")
         self.daemon.ctl("model", "retire", "books", "1")

@@ -18,7 +18,7 @@ static err_t digest_of(const char *path, char hex[SHA256_HEX_BYTES])
   FILE *in = fopen(path, "rb");
 
   if (!in)
-    FAIL(ERR_USAGE, "%s cannot be opened: %s", path, strerror(errno));
+    FAIL(ERR_SYSTEM, "%s cannot be opened: %s", path, strerror(errno));
   err_code_t err = sha256_file(in, hex);
   fclose(in);
   if (err)
