@@ -158,6 +158,7 @@ static void integers_are_checked(void **state)
   assert_bad_query("{\"k\":1.5}", "k: expected an integer, not a fraction");
   assert_bad_query("{\"k\":5.0}", "k: expected an integer, not a number with a decimal point or an exponent");
   assert_bad_query("{\"k\":1e2}", "k: expected an integer, not a number with a decimal point or an exponent");
+  assert_bad_query("{\"k\":1e-400}", "k: expected an integer, not a number with a decimal point or an exponent");
   assert_bad_query("{\"k\":true}", "k: expected an integer, not true");
   assert_bad_query("{\"k\":[1]}", "k: expected an integer, not a list");
   assert_bad_query("{\"k\":\"\"}", "k: expected an integer of at most 64 bits, not \"\"");
