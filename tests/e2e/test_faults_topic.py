@@ -342,7 +342,11 @@ class HeldBack(TopicCase):
             eventually(lambda: self.events("held_back"), "the event")
             time.sleep(2)
             self.assertEqual(len(self.events("held_back")), 1, self.events("held_back"))
-            producer.commit_transaction(30)
+            words = [harness.build_dir() / "sluicectl", "--config", self.system.daemon.config_path, "delete", "nothing"]
+            with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as writer:
+                self.assertIn("the daemon waits: a transaction is open in the topic", writer.stderr.readline())
+                producer.commit_transaction(30)
+                self.assertEqual(writer.wait(60 * SLOWNESS), 0)
         eventually(lambda: self.status()["items"] == 75, "the records behind the transaction")
         eventually(lambda: (self.log()["held_back"], self.log()["lag"], self.log()["age_s"]) == (0, 0, 0),
                    "lag and age to end")

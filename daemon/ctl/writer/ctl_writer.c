@@ -19,7 +19,7 @@ enum {
   SEND_TIMEOUT_MS = 30000,
   FLUSH_TIMEOUT_MS = 60000,
   STILL_TIMEOUT_MS = 60000,
-  ROOM_SAID_MS = 1000,
+  OBSTACLE_SAID_MS = 1000,
   ROOM_TIMEOUT_MS = 15000, /* with little room, a full catalogue goes on after ten seconds */
   STATUS_PERIOD_MS = 2,
   COUNT_TIMEOUT_MS = 1000,
@@ -206,7 +206,7 @@ struct wait {
   uint64_t behind;               /* records of ours that the daemon has not reached */
   int64_t moved_ns;              /* when that changed */
   int64_t full_ns;               /* since when there has been no room; 0: there is */
-  bool has_said_room;
+  bool has_said_obstacle;
 };
 
 /* Does the daemon wait until somebody makes room? */
@@ -218,21 +218,47 @@ static bool lacks_room(const json_t *status)
                    strcmp(phase, catalogue_phase_name(CATALOGUE_DISK_FULL)) == 0);
 }
 
-/* Say early that there is no room, and give up on a daemon that stands still. */
-static err_t judge(struct wait *wait, const json_t *status)
+/* Does an open transaction, of any producer, hold records back? */
+static bool is_held_back(const json_t *status)
+{
+  const json_t *row;
+  size_t i;
+
+  json_array_foreach(json_object_get(status, "catalogue_log"), i, row)
+  {
+    if (json_integer_value(json_object_get(row, "held_back")) > 0)
+      return true;
+  }
+  return false;
+}
+
+/* Return why the daemon may stand still. */
+static const char *reason_of(const json_t *status)
 {
   const char *problem = json_string_value(json_object_get(status, "problem"));
   const char *not_ready = json_string_value(json_object_get(status, "not_ready"));
-  const char *reason = problem ? problem : not_ready ? not_ready : "look at its log";
+
+  if (problem || not_ready)
+    return problem ? problem : not_ready;
+  return is_held_back(status)
+             ? "a transaction is open in the topic, and nothing behind it is read until its producer ends it, or it "
+               "times out (transaction.timeout.ms); kafka-transactions.sh lists it and can abort it"
+             : "look at its log";
+}
+
+/* Say early what is in the way, and give up on a daemon that stands still. */
+static err_t judge(struct wait *wait, const json_t *status)
+{
+  const char *reason = reason_of(status);
   int64_t now = clock_now_ns(), still_ms = (now - wait->moved_ns) / CLOCK_NS_PER_MS;
   bool is_full = lacks_room(status);
 
   wait->full_ns = !is_full ? 0 : wait->full_ns ? wait->full_ns : now;
-  if (is_full && still_ms > ROOM_SAID_MS && !wait->has_said_room) {
+  if ((is_full || is_held_back(status)) && still_ms > OBSTACLE_SAID_MS && !wait->has_said_obstacle) {
     if (wait->progress)
       ctl_progress_hide(wait->progress);
-    ctl_say("the daemon waits for room: %s", reason);
-    wait->has_said_room = true;
+    ctl_say("the daemon waits%s: %s", is_full ? " for room" : "", reason);
+    wait->has_said_obstacle = true;
   }
   bool is_full_long = is_full && (now - wait->full_ns) / CLOCK_NS_PER_MS > ROOM_TIMEOUT_MS;
   if (still_ms > STILL_TIMEOUT_MS || (still_ms > ROOM_TIMEOUT_MS && is_full_long))
