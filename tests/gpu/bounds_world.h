@@ -173,7 +173,7 @@ static inline void score_all(void)
   struct mol_gate gate = gate_of_world();
   const struct kernels *ref;
 
-  CHECK_OK(kernels_get(ISA_REF, &ref));
+  CHECK_OK(kernels_get(isa_detect(), &ref));
   CHECK(mol_scratch_floats(&w.shape) <= sizeof scratch / sizeof *scratch, "too little scratch");
   for (size_t first = 0; first < w.n_items; first += MOL_LANES) {
     for (size_t lane = 0; lane < MOL_LANES; lane++) {

@@ -438,7 +438,7 @@ static void check_scores(const struct catalogue *c, size_t n_queries)
                        floats_new(c->n_logits * hidden, 0.3f), floats_new(c->n_logits, 1.0f) };
   float *packed[] = { floats_new(c->n_logits * hidden, 0), floats_new(c->n_logits * hidden, 0) };
 
-  CHECK_OK(kernels_get(ISA_REF, &s.kernels));
+  CHECK_OK(kernels_get(isa_detect(), &s.kernels));
   mol_pack(weights[0], c->n_logits, hidden, packed[0]);
   mol_pack(weights[2], hidden, c->n_logits, packed[1]);
   s.gate = (struct mol_gate){ packed[0], weights[1], packed[1], weights[3] };

@@ -2,8 +2,8 @@
 # The GPU test programs. They run on a real device if the build has CUDA, else on the model of a device. Shared by
 # tests/CMakeLists.txt and the standalone project beside this file.
 #
-#   sluice_gpu_test(NAME [LIBRARY...])   tests/gpu/NAME.c
-#   sluice_gpu_watched(NAME)             the same with smaller sizes, each access of a kernel watched, streams eager
+#   sluice_gpu_test(NAME [LIBRARY...])   tests/gpu/NAME.c; on the model, which is slow, with smaller sizes
+#   sluice_gpu_watched(NAME)             the same on the model, each access of a kernel watched, streams eager
 set(gpu_dir ${CMAKE_CURRENT_LIST_DIR})
 set(gpu_tests)
 set(gpu_sweeps gpu_functions gpu_mma) # they try very many inputs: ops/gpu-check runs them apart
@@ -16,8 +16,11 @@ function(sluice_gpu_test name)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 900 SKIP_RETURN_CODE 77
                        ENVIRONMENT "${sanitizer_environment}")
+  if(SLUICE_CUDA STREQUAL "MODEL")
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT SLUICE_GPU_QUICK=1)
+  endif()
   if(SLUICE_SANITIZE)
-    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT SLUICE_GPU_QUICK=1 SLUICE_CUDA_MODEL=mixed,ampere)
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT SLUICE_CUDA_MODEL=mixed,ampere)
   endif()
   set(gpu_tests ${gpu_tests} ${name} PARENT_SCOPE)
 endfunction()

@@ -210,7 +210,7 @@ cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned)
   *out = aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (!*out)
     return cudaErrorMemoryAllocation;
-  memset(*out, CUDA_MODEL_GARBAGE, bytes < (1 << 22) ? bytes : 1 << 22);
+  memset(*out, CUDA_MODEL_GARBAGE, bytes < (1 << 20) ? bytes : 1 << 20);
   std::lock_guard<std::mutex> guard(pinned_lock);
   pinned[(const unsigned char *)*out] = bytes;
   return cudaSuccess;

@@ -18,7 +18,7 @@
 #define __asan_unpoison_memory_region(p, n) ((void)(p), (void)(n))
 #endif
 
-enum { PAGE = 4096, ALIGNMENT = 256, SHARED_ALIGNMENT = 128, FILLED_MOST = 4 << 20 };
+enum { PAGE = 4096, ALIGNMENT = 256, SHARED_ALIGNMENT = 128, FILLED_MOST = 1 << 20 };
 enum { HOW = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
 
 struct array {
@@ -105,7 +105,7 @@ void *cuda_model_allocate(size_t bytes)
   if (!map_pages(a))
     return NULL;
   unsigned char *p = a.pages + a.page_bytes - (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-  /* Fill only the first 4 MiB. Large arrays are mostly unused in tests, and untouched pages cost no memory. */
+  /* Fill only the first MiB. Large arrays are mostly unused in tests, and untouched pages cost no memory. */
   memset(p, CUDA_MODEL_GARBAGE, bytes < FILLED_MOST ? bytes : (size_t)FILLED_MOST);
   __asan_poison_memory_region(a.pages, (size_t)(p - a.pages));
   __asan_poison_memory_region(p + bytes, (size_t)(a.pages + a.page_bytes - (p + bytes)));
