@@ -20,20 +20,22 @@ int64_t clock_boot_ns(void)
   return (int64_t)now.tv_sec * CLOCK_NS_PER_S + now.tv_nsec;
 }
 
-int64_t clock_unix_ms(void)
+int64_t clock_unix_ns(void)
 {
   struct timespec now;
 
   clock_gettime(CLOCK_REALTIME, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / CLOCK_NS_PER_MS;
+  return (int64_t)now.tv_sec * CLOCK_NS_PER_S + now.tv_nsec;
+}
+
+int64_t clock_unix_ms(void)
+{
+  return clock_unix_ns() / CLOCK_NS_PER_MS;
 }
 
 int64_t clock_watch_step(struct clock_watch *w)
 {
-  struct timespec wall;
-
-  clock_gettime(CLOCK_REALTIME, &wall);
-  int64_t ahead_ns = (int64_t)wall.tv_sec * CLOCK_NS_PER_S + wall.tv_nsec - clock_now_ns();
+  int64_t ahead_ns = clock_unix_ns() - clock_now_ns();
   int64_t by_ns = w->ahead_ns ? ahead_ns - w->ahead_ns : 0;
   w->ahead_ns = ahead_ns;
   return by_ns > CLOCK_NS_PER_S || by_ns < -CLOCK_NS_PER_S ? by_ns / CLOCK_NS_PER_MS : 0;

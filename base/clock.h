@@ -14,6 +14,9 @@ int64_t clock_boot_ns(void);
 /* Milliseconds since 1970, for deadlines and timestamps from outside. */
 int64_t clock_unix_ms(void);
 
+/* Nanoseconds since 1970, for moments that others compare with theirs. */
+int64_t clock_unix_ns(void);
+
 /* Sleep for at least `ns` nanoseconds, unless a signal arrives. */
 void clock_sleep_ns(int64_t ns);
 

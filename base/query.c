@@ -1,8 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What several folders need of queries and answers: a limit, the order of hits, and the sum of counts. */
+/* What several folders need of queries and answers: a limit, the names of errors, the order of hits, and the sum of
+ * counts. */
 #include "base/query.h"
 
 #include "base/size.h"
+
+const char *const query_error_words[QUERY_ERRORS] = {
+  [ANSWER_BAD_QUERY] = "BAD_QUERY",
+  [ANSWER_UNKNOWN_SPACE] = "UNKNOWN_SPACE",
+  [ANSWER_UNKNOWN_METHOD] = "UNKNOWN_METHOD",
+  [ANSWER_DEADLINE_PASSED] = "DEADLINE_PASSED",
+  [ANSWER_NOT_SEEN] = "NOT_SEEN",
+  [ANSWER_UNAVAILABLE] = "UNAVAILABLE",
+  [ANSWER_INTERNAL] = "INTERNAL",
+  [ANSWER_PARTIAL] = "PARTIAL",
+};
 
 err_t query_verify_parameters(const struct value *parameters, size_t n)
 {

@@ -173,6 +173,10 @@ enum answer_error {
   ANSWER_INTERNAL = 7,
   ANSWER_PARTIAL = 8,
 };
+enum { QUERY_ERRORS = ANSWER_PARTIAL + 1 };
+
+/* Their names in the schema. That of ANSWER_OK is NULL. */
+extern const char *const query_error_words[QUERY_ERRORS];
 
 /* So many digits of the SHA-256 of a model file tell models apart. */
 enum { ANSWER_MODEL_DIGITS = 16 };
