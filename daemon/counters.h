@@ -47,6 +47,7 @@
   X(seen_queries, "sluice_seen_queries_total", "Searched queries that left out what a user has seen")                  \
   X(shadow_records_lost, "sluice_model_shadow_records_lost_total",                                                     \
     "Comparisons of generations that models.shadow_topic did not take")                                                \
+  X(spans, "sluice_spans_total", "Spans of traced queries that the collector took")                                    \
   X(undeliverable, "sluice_undeliverable_total", "Replies and dead letters given up because no broker accepted them")
 
 /* What is wrong with a dead letter. */
@@ -58,13 +59,22 @@ enum counters_letter {
   LETTER_NO_REPLY, /* a query whose answer no broker takes */
   COUNTERS_LETTERS,
 };
-enum { COUNTERS_ERRORS = ANSWER_PARTIAL + 1 };
+enum { COUNTERS_ERRORS = QUERY_ERRORS };
+
+/* Why spans are dropped. */
+enum counters_span_drop {
+  SPAN_DROP_FULL,    /* too many queries are traced */
+  SPAN_DROP_AWAY,    /* the collector cannot be reached, or cannot keep up */
+  SPAN_DROP_REFUSED, /* it does not take them */
+  COUNTERS_SPAN_DROPS,
+};
 
 /* Counters by a word, which /metrics shows as a label, and /status added up. Columns: field (also its name in /status),
  * number of words, Prometheus name, label, help. The words are in daemon/http/metrics.c. */
 #define COUNTERS_BY_WORD(X)                                                                                          \
   X(dead_letters, COUNTERS_LETTERS, "sluice_dead_letters_total", "reason", "Messages sent to the dead-letter topic") \
-  X(errors, COUNTERS_ERRORS, "sluice_error_answers_total", "code", "Answers with an error")
+  X(errors, COUNTERS_ERRORS, "sluice_error_answers_total", "code", "Answers with an error")                          \
+  X(spans_dropped, COUNTERS_SPAN_DROPS, "sluice_spans_dropped_total", "reason", "Spans that the collector did not get")
 
 /* Histograms of durations: microseconds in the field and in /status, seconds for Prometheus. Columns: field, name in
  * /status, Prometheus name, help. */

@@ -18,6 +18,7 @@
 #include "daemon/models/model_start.h"
 #include "daemon/models/models.h"
 #include "daemon/queries/query_thread.h"
+#include "daemon/tracing_setup.h"
 #include "engine/backend/cuda_module.h"
 #include "ingest/kafka/kafka_closing.h"
 #include "ingest/kafka/kafka_trouble.h"
@@ -33,6 +34,7 @@ struct service {
   struct engine *engine;
   struct store *store;
   struct offset_tracker *tracker; /* which queries are answered */
+  struct tracing *tracing;        /* NULL: there is no collector */
   struct delivery *delivery;
   struct catalogue *catalogue;
   struct seen *seen; /* NULL: no seen topic is read */
@@ -93,6 +95,7 @@ static err_t open_delivery(const struct config *config, struct service *s)
     .reply_timeout_ms = config->query.reply_timeout_ms,
     .counters = &s->counters,
     .tracker = s->tracker,
+    .tracing = s->tracing,
     .alarm = &s->alarm,
   };
 
@@ -137,6 +140,7 @@ static err_t open_queries(const struct config *config, struct service *s)
     .tracker = s->tracker,
     .counters = &s->counters,
     .alarm = &s->alarm,
+    .tracing = s->tracing,
     .has_trials = has_trials(config),
     .shadows = models ? models_shadows(models) : NULL,
   };
@@ -178,6 +182,7 @@ static err_t open_parts(const struct config *config, struct service *s)
   TRY(configure_store(config, s));
   TRY(kafka_setup_open(config, &s->kafka));
   TRY(offset_tracker_open(&s->tracker));
+  TRY(tracing_setup_open(config, &s->counters, &s->alarm, &s->tracing));
   TRY(open_delivery(config, s));
   TRY(open_catalogue(config, s));
   TRY(open_seen(config, s));
@@ -377,6 +382,7 @@ static bool close_all(void *service)
   seen_close(&s->seen);           /* the same */
   store_close(&s->store);
   query_thread_close(&s->query_thread);
+  tracing_close(&s->tracing); /* queries and replies had its records */
   offset_tracker_close(&s->tracker);
   engine_close(&s->engine);
   bool is_closed = close_kafka(s);

@@ -146,6 +146,9 @@ struct config {
     enum config_trials trials; /* try_queries */
   } http;
   struct {
+    char *endpoint; /* "": there are no spans */
+  } tracing;
+  struct {
     bool is_enabled;
     uint64_t partitions;
   } embedded_broker;

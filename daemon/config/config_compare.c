@@ -91,6 +91,7 @@ static bool are_values_equal(const struct setting *s, const void *a, const void 
   case SETTING_TOPIC:
   case SETTING_PATH:
   case SETTING_ADDRESS:
+  case SETTING_URL:
   case SETTING_FIELD:
     break;
   }

@@ -18,6 +18,7 @@ static const struct values values_of[] = {
   [SETTING_TOPIC] = { "a topic", "", false },
   [SETTING_PATH] = { "a path, relative to the configuration file's directory", "", false },
   [SETTING_ADDRESS] = { "numeric address:port, `[address]:port` for IPv6", "", false },
+  [SETTING_URL] = { "a URL", "", false },
   [SETTING_HOSTS] = { "a list of hosts, each of ", " bytes", true },
   [SETTING_PATTERNS] = { "a list of topics; `*` matches any text, `?` one character", "", false },
   [SETTING_PROPERTIES] = { "a map of librdkafka properties", "", false },

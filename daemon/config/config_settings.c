@@ -302,6 +302,12 @@ const struct setting settings[] = {
     .meaning = "A box on the status page to try a query by an item's key, for those who may see data (`http.data`). "
                "`auto`: if `http.listen` is a loopback address; elsewhere people reach it who may not write queries. "
                "A shard has none." },
+
+  { .path = "tracing.endpoint", .type = SETTING_URL, .offset = AT(tracing.endpoint), .min = 0, .max = 2000,
+    .default_text = "",
+    .meaning = "Where an OpenTelemetry collector takes traces by OTLP/HTTP: `http://127.0.0.1:4318/v1/traces`. Queries "
+               "whose `traceparent` is sampled then have spans (operations.md). Empty: there are no spans." },
+
   { .path = "embedded_broker.enabled", .type = SETTING_BOOL, .offset = AT(embedded_broker.is_enabled),
     .default_text = "false",
     .meaning = "Run a broker inside the daemon, to try Sluice without Kafka. It is reachable from this machine only, "

@@ -16,6 +16,7 @@ enum setting_type {
   SETTING_TOPIC,      /* char *, a valid name of a Kafka topic */
   SETTING_PATH,       /* char *; a relative path starts at the configuration file's directory */
   SETTING_ADDRESS,    /* char *, numeric address:port */
+  SETTING_URL,        /* char *, of http or https; "": none */
   SETTING_HOSTS,      /* struct config_list of hosts */
   SETTING_PATTERNS,   /* struct config_list of topics with wildcards; the file has a list or a single one */
   SETTING_PROPERTIES, /* struct kafka_properties */

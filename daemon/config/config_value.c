@@ -10,6 +10,7 @@
 #include "base/query.h"
 #include "daemon/config/config_fields.h"
 #include "daemon/config/config_settings.h"
+#include "daemon/config/config_url.h"
 #include "ingest/json/json_path.h"
 
 enum { ADDRESS_BYTES_MAX = 64, HOST_BYTES_MAX = 253, PORT_MAX = 65535 };
@@ -259,6 +260,11 @@ err_t setting_set(const struct setting *s, void *base, const char *directory, st
   case SETTING_ADDRESS:
     TRY(verify_address(text));
     return set_text(field, "", text);
+  case SETTING_URL:
+    TRY(verify_text(s, text));
+    if (text.n > 0)
+      TRY(config_url_verify(text));
+    return set_text(field, "", text);
   case SETTING_HOSTS:
     TRY(verify_text(s, text));
     TRY(verify_host(text));
@@ -313,6 +319,7 @@ void setting_free(const struct setting *s, void *base)
   case SETTING_TOPIC:
   case SETTING_PATH:
   case SETTING_ADDRESS:
+  case SETTING_URL:
   case SETTING_FIELD:
     mem_free(field);
     break;

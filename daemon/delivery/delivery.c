@@ -36,6 +36,13 @@ static void raise_alarm(struct delivery *d, err_code_t err)
     alarm_raise(d->with.alarm, "delivery", err);
 }
 
+/* Give up a reply. */
+static void drop_reply(struct delivery *d, struct reply_record *reply)
+{
+  tracing_end(d->with.tracing, reply->traced, false);
+  reply_pool_put(d->replies, reply);
+}
+
 /* ---- What replaces a reply that no broker accepts ---- */
 
 /* The query's record is no longer in memory. The letter's headers say where the query is in the topic. */
@@ -58,7 +65,7 @@ static void send_letter_instead(struct delivery *d, struct reply_record *reply, 
     .ticket = reply->ticket,
   };
   delivery_send_dead_letter(d, &letter);
-  reply_pool_put(d->replies, reply);
+  drop_reply(d, reply);
 }
 
 static err_t send_error(struct delivery *d, struct reply_record *reply, const char *message)
@@ -88,6 +95,7 @@ static err_t send_error(struct delivery *d, struct reply_record *reply, const ch
     TRY(wire_complete_partial(reply->head, error.value, &scratch, &error.value));
   reply->item = (struct reply_topics_item){ 0 };
   counters_add(&d->with.counters->errors[answer.error], 1);
+  query_trace_note_sent(reply->traced, error.topic);
   outlet_send_later(d->answers, &reply->item.item, &error);
   return ERR_OK;
 }
@@ -108,9 +116,10 @@ static void replace(struct delivery *d, struct reply_record *reply, const char *
   }
   reply->stage++;
   reply_message_explain(reply->n_value_bytes, was_own_topic, reason, message);
+  query_trace_note_error(reply->traced, query_error_words[ANSWER_INTERNAL], message);
   if (send_error(d, reply, message) != ERR_OK) { /* out of memory: the query is answered after a restart */
     raise_alarm(d, ERR_MEMORY);
-    reply_pool_put(d->replies, reply);
+    drop_reply(d, reply);
   }
 }
 
@@ -130,8 +139,10 @@ static void end_reply(struct delivery *d, struct reply_record *reply, enum outle
   switch (end) {
   case OUTLET_DELIVERED:
     measure_delivery(d, reply);
+    tracing_end(d->with.tracing, reply->traced, true);
     offset_tracker_done(d->with.tracker, reply->ticket);
-    break;
+    reply_pool_put(d->replies, reply);
+    return;
   case OUTLET_REFUSED:
     replace(d, reply, reason);
     return;
@@ -141,7 +152,7 @@ static void end_reply(struct delivery *d, struct reply_record *reply, enum outle
     raise_alarm(d, err_set(ERR_KAFKA, __FILE__, __LINE__, "the producer of answers is lost: %s", reason));
     break;
   }
-  reply_pool_put(d->replies, reply);
+  drop_reply(d, reply);
 }
 
 static_assert(offsetof(struct reply_record, item) == 0 && offsetof(struct reply_topics_item, item) == 0,
@@ -281,6 +292,7 @@ static err_t fill_record(struct reply_record *record, const struct delivery_repl
   record->offset = reply->offset;
   record->asked_ns = reply->asked_ns;
   record->n_value_bytes = reply->value.n;
+  record->traced = reply->traced;
   return reply_record_copy(record,
                            &(struct reply_texts){ reply->key, reply->id, reply->space, reply->head, &reply->trace });
 }
@@ -290,7 +302,7 @@ static void send_answer(struct delivery *d, struct reply_record *record, const s
 {
   while (!outlet_send(d->answers, &record->item.item, message)) {
     if (!back_off(d)) {
-      reply_pool_put(d->replies, record);
+      drop_reply(d, record);
       return;
     }
   }
@@ -319,12 +331,15 @@ void delivery_send_reply(struct delivery *d, const struct delivery_reply *reply)
   };
   struct reply_record *record = wait_for_record(d);
 
-  if (!record)
+  if (!record) {
+    tracing_end(d->with.tracing, reply->traced, false);
     return;
+  }
+  query_trace_note_sent(reply->traced, message.topic);
   err_code_t err = fill_record(record, reply);
   if (err != ERR_OK) { /* the query is answered after a restart */
     raise_alarm(d, err);
-    reply_pool_put(d->replies, record);
+    drop_reply(d, record);
   } else if (reply->route == REPLY_TO_OWN_TOPIC) {
     send_to_own_topic(d, record, &message);
   } else {

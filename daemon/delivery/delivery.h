@@ -15,6 +15,7 @@
 #include "daemon/counters.h"
 #include "daemon/delivery/dead_letters.h"
 #include "daemon/delivery/reply_pool.h"
+#include "daemon/tracing/tracing.h"
 #include "ingest/kafka/kafka_properties.h"
 #include "ingest/kafka/trace_headers.h"
 #include "ingest/wire/wire.h"
@@ -32,7 +33,8 @@ struct delivery_config {
   uint64_t reply_timeout_ms; /* how long a reply to a topic that its query names waits for a broker */
   struct counters *counters;
   struct offset_tracker *tracker; /* told when a query is done; NULL if no replies are sent */
-  struct alarm *alarm; /* raised when the producer of answers is lost; its pulses watch the threads. May be NULL */
+  struct tracing *tracing; /* ends the traces of queries when their replies are delivered; NULL: there are none */
+  struct alarm *alarm;     /* raised when the producer of answers is lost; its pulses watch the threads. May be NULL */
 };
 
 err_t delivery_open(const struct delivery_config *config, struct delivery **out);
@@ -54,6 +56,7 @@ struct delivery_reply {
   struct span head;  /* of a shard: the head of its part (ingest/wire/wire_partial.h), for an error; else empty */
   struct span value;
   struct trace_headers trace; /* headers of the query, which the reply has too */
+  struct query_trace *traced; /* notes for the query's spans; the delivery takes them over. NULL: it is not traced */
   enum wire_format format;
   uint32_t ticket;
   int32_t partition; /* of the query's record */

@@ -13,6 +13,7 @@
 #include "ingest/kafka/trace_headers.h"
 #include "ingest/wire/wire.h"
 
+struct query_trace;
 struct reply_pool;
 
 /* Which topic a reply is sent to. */
@@ -35,6 +36,7 @@ struct reply_record {
   int32_t partition; /* of the query's record */
   int64_t offset;
   int64_t asked_ns;           /* as in struct delivery_reply */
+  struct query_trace *traced; /* likewise */
   size_t n_value_bytes;       /* of the answer */
   struct trace_headers trace; /* these five point into `bytes` */
   struct span key;

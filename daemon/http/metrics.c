@@ -30,12 +30,11 @@ static const char *const words_of_dead_letters[] = { "unreadable", "unusable", "
                                                      "no_reply" };
 static_assert(sizeof words_of_dead_letters / sizeof words_of_dead_letters[0] == COUNTERS_LETTERS, "a word is missing");
 
-/* As in the schema. The first is of an answer without an error, which is never counted here. */
-static const char *const words_of_errors[] = {
-  NULL,       "BAD_QUERY",   "UNKNOWN_SPACE", "UNKNOWN_METHOD", "DEADLINE_PASSED",
-  "NOT_SEEN", "UNAVAILABLE", "INTERNAL",      "PARTIAL",
-};
-static_assert(sizeof words_of_errors / sizeof words_of_errors[0] == COUNTERS_ERRORS, "a word is missing");
+static const char *const *const words_of_errors = query_error_words;
+
+static const char *const words_of_spans_dropped[] = { "full", "away", "refused" };
+static_assert(sizeof words_of_spans_dropped / sizeof words_of_spans_dropped[0] == COUNTERS_SPAN_DROPS,
+              "a word is missing");
 
 static void print_by_word(FILE *out, const char *name, const char *label, const char *const *words,
                           const _Atomic uint64_t *counts, size_t n)

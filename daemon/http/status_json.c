@@ -215,6 +215,7 @@ json_t *status_json_tree(struct status *s, bool shows_data)
   put_backend(s, root);
   json_put(root, "latency_us", latency_json(s, &s->windows));
   json_put(root, "latency_since_start_us", latency_json(s, &since_start));
+  json_put_text(root, "tracing", *s->config->tracing.endpoint ? s->config->tracing.endpoint : NULL);
   put_sizes(s, root);
   catalogue_status_json(catalogue_report_of(s->catalogue), root);
   json_put(root, "seen", seen_status_json(s->seen));

@@ -83,6 +83,7 @@ static const struct journal_event events[] = {
   { "seen_waiting", "77d160d08b124f678acf89a967fe89c8", "The seen topic is not read" },
   { "shadow_failed", "0034f7468fb84e2e9bc80adaf60553a1", "A query could not be compared in two generations" },
   { "shadow_not_written", "d6998c91446f4b00b10d40f3d600efec", "A comparison of two generations was not written" },
+  { "spans_dropped", "50ac026ea7cd48a88a41a6867c41d9e9", "Spans were dropped" },
   { "started", "d7bd470ca334408eb6a3fbe3f283267d", "The daemon has started" },
   { "stop_gave_up", "7d41c0bb34c74535a2a0a88c285d77d5", "A part of the daemon hangs while it stops" },
   { "stopped", "be74fb92fc144751bb1c29dd429b19a9", "The daemon has stopped" },

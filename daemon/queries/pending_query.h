@@ -12,6 +12,7 @@
 enum { QUERY_KEY_MAX = 4096 };
 
 struct trial;
+struct query_trace;
 
 struct pending_query {
   struct pending_query *next; /* in the list that holds the query */
@@ -28,13 +29,14 @@ struct pending_query {
   int64_t offset;
   int64_t timestamp_ms; /* likewise; -1: it has none */
   int64_t received_ns;
-  int64_t asked_ns;    /* when it was written, by clock_now_ns(); 0: unknown */
-  int64_t deadline_ns; /* by clock_now_ns(); PENDING_NO_DEADLINE if the query has none */
-  int64_t give_up_ns;  /* when its wait ends */
-  bool is_seen;        /* what it waits for was reached */
-  struct trial *trial; /* what waits for the answer; NULL: the query is from Kafka */
-  size_t space;        /* index in the configuration: its weight */
-  size_t number;       /* of the generation to search (engine.h) */
+  int64_t asked_ns;           /* when it was written, by clock_now_ns(); 0: unknown */
+  int64_t deadline_ns;        /* by clock_now_ns(); PENDING_NO_DEADLINE if the query has none */
+  int64_t give_up_ns;         /* when its wait ends */
+  bool is_seen;               /* what it waits for was reached */
+  struct query_trace *traced; /* notes for its spans, until it has its reply; NULL: it is not traced */
+  struct trial *trial;        /* what waits for the answer; NULL: the query is from Kafka */
+  size_t space;               /* index in the configuration: its weight */
+  size_t number;              /* of the generation to search (engine.h) */
   struct method method;
 };
 

@@ -57,6 +57,8 @@ static void push_query(struct query_intake *in, struct pending_query *query)
       return;
     }
   }
+  if (query->traced)
+    query->traced->queued_ns = clock_now_ns();
   query_queue_push(in->queue, query);
 }
 
@@ -79,6 +81,8 @@ void query_intake_recheck(struct query_intake *in)
   for (struct pending_query *query = at_least_list_take_ended(&in->waiting, &in->sources, now_ns, RECHECKED_MAX), *next;
        query; query = next) {
     next = query->next;
+    if (query->traced)
+      query->traced->waited_ns = now_ns;
     if (query->is_seen)
       push_query(in, query);
     else
@@ -137,6 +141,15 @@ static void date_boosts(struct pending_query *query)
 
   if (!query->query.has_now)
     query->query.now_unix_ms = has_time ? query->timestamp_ms : clock_unix_ms();
+}
+
+static void begin_trace(struct query_intake *in, struct pending_query *query)
+{
+  query->traced = tracing_begin(in->with->tracing, &query->trace, query->received_ns);
+  if (!query->traced)
+    return;
+  query->traced->partition = query->partition;
+  query->traced->offset = query->offset;
 }
 
 static err_t check_query(const struct query_intake *in, struct pending_query *query)
@@ -208,12 +221,15 @@ err_t query_intake_take(struct query_intake *in, const struct query_record *take
 {
   counters_add(&in->with->counters->queries, 1);
   TRY(note_record(in, taken, query));
+  begin_trace(in, query);
   err_code_t err = wire_decode_query(taken->record.value, query->format, &query->region, &query->query);
   query_queue_weigh(in->queue, query);
   if (err == ERR_OK) {
     query->deadline_ns = deadline_of(&query->query, query->received_ns);
     accept(in, query);
   } else if (err == ERR_WIRE || err == ERR_TOO_LARGE) {
+    query_trace_note_error(query->traced, "DEAD_LETTER", err_message());
+    tracing_end(in->with->tracing, query->traced, false);
     send_dead_letter_once(in, taken, err);
     query_queue_free_query(in->queue, query);
   } else if (err_class(err) == ERR_CLASS_REJECT) {
@@ -248,6 +264,7 @@ static void drop(struct query_intake *in, struct pending_query *queries)
 {
   for (struct pending_query *query = queries, *next; query; query = next) {
     next = query->next;
+    tracing_drop(in->with->tracing, query->traced);
     offset_tracker_done(in->with->tracker, query->ticket); /* its assignment is over: this commits nothing */
     query_queue_free_query(in->queue, query);
   }

@@ -109,6 +109,7 @@ static void put(struct query_queue *q, struct pending_query *query)
   region_trim(&query->region, has_room ? KEPT_BYTES : 0);
   query->bytes = region_bytes(&query->region);
   query->trial = NULL;
+  query->traced = NULL;
   q->kept_bytes += query->bytes;
   query->next = q->free_queries;
   q->free_queries = query;

@@ -17,6 +17,7 @@
 #include "daemon/search_counters.h"
 #include "daemon/seen/seen.h"
 #include "daemon/shadow/shadow_board.h"
+#include "daemon/tracing/tracing.h"
 #include "engine/engine.h"
 
 struct query_thread;
@@ -30,6 +31,7 @@ struct query_thread_context {
   struct offset_tracker *tracker;
   struct counters *counters;
   struct alarm *alarm;
+  struct tracing *tracing;      /* NULL: there are no spans */
   bool has_trials;              /* the status page may try queries */
   struct shadow_board *shadows; /* NULL: there are no generations to compare */
 };

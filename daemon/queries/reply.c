@@ -89,6 +89,7 @@ static err_t try_answer(const struct reply_context *with, const struct pending_q
     .id = answer->id,
     .space = answer->space,
     .trace = query->trace,
+    .traced = query->traced,
     .format = query->format,
     .ticket = query->ticket,
     .partition = query->partition,
@@ -96,6 +97,7 @@ static err_t try_answer(const struct reply_context *with, const struct pending_q
     .asked_ns = answer->error ? 0 : query->asked_ns,
   };
 
+  query_trace_note_answer(query->traced, &query->query, answer);
   region_reset(scratch);
   if (config_is_shard(with->config)) {
     TRY(make_part(with, query, answer, scratch, &reply));

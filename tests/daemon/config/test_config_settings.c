@@ -281,6 +281,38 @@ static void a_listening_address_is_numeric_with_a_port(void **state)
   }
 }
 
+static void a_url_has_a_path_and_no_secrets(void **state)
+{
+  const char *good[] = { "http://127.0.0.1:4318/v1/traces", "https://collector.example.org/v1/traces",
+                         "'http://[::1]:4318/v1/traces'" };
+  const char *bad[] = { "ftp://127.0.0.1/v1/traces",
+                        "127.0.0.1:4318/v1/traces",
+                        "/v1/traces",
+                        "http://",
+                        "http://127.0.0.1:4318",
+                        "http://127.0.0.1:4318/",
+                        "http://127.0.0.1:99999/v1/traces",
+                        "http://me@127.0.0.1/v1/traces",
+                        "http://me:secret@127.0.0.1/v1/traces",
+                        "http://127.0.0.1/v1/traces?key=secret",
+                        "'http://127.0.0.1/v1/traces#here'",
+                        "'http://127.0.0.1/v1/ traces'" };
+  char text[TEXT_BYTES];
+  const struct setting *s = &settings[settings_find("tracing.endpoint")];
+
+  (void)state;
+  for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+    file_with(s, good[i], text);
+    struct config *c = open_text(text);
+    assert_true(strstr(good[i], c->tracing.endpoint) != NULL);
+    config_close(&c);
+  }
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    file_with(s, bad[i], text);
+    assert_refused(text, 1, "tracing.endpoint", "a URL such as");
+  }
+}
+
 static void booleans_are_true_or_false(void **state)
 {
   (void)state;
@@ -332,6 +364,7 @@ int main(void)
     cmocka_unit_test(each_of_two_words_has_its_value),
     cmocka_unit_test(choices_are_words_of_their_list),
     cmocka_unit_test(a_listening_address_is_numeric_with_a_port),
+    cmocka_unit_test(a_url_has_a_path_and_no_secrets),
     cmocka_unit_test(booleans_are_true_or_false),
   };
 
