@@ -40,6 +40,8 @@ bool merge_batch_has_room(const struct merge_batch *b)
 
 void merge_batch_clear(struct merge_batch *b)
 {
+  for (size_t i = 0; i < b->n; i++)
+    tracing_drop(b->with.tracing, b->replies[i].traced); /* what was not sent is read again */
   b->n = 0;
   region_trim(&b->region, MERGE_BATCH_BYTES);
 }
@@ -124,6 +126,21 @@ static err_t encode(struct merge_batch *b, const struct answer *answer, struct m
   return wire_encode_answer(&error, reply->format, &b->region, &reply->value);
 }
 
+/* The shards have made spans of the search. Those of the merge begin with the first part. */
+static void begin_trace(struct merge_batch *b, const struct open_join *join, uint32_t k, const struct answer *answer,
+                        struct merge_reply *reply)
+{
+  const struct query query = { .space = answer->space, .k = k };
+
+  reply->traced = tracing_begin(b->with.tracing, &reply->trace, join->since_ns);
+  if (!reply->traced)
+    return;
+  reply->traced->partition = join->partition;
+  reply->traced->offset = join->first_offset;
+  reply->traced->waited_ns = clock_now_ns();
+  query_trace_note_answer(reply->traced, &query, answer);
+}
+
 err_t merge_batch_add(struct merge_batch *b, const struct open_join *join)
 {
   struct merge_reply reply = { 0 };
@@ -138,7 +155,9 @@ err_t merge_batch_add(struct merge_batch *b, const struct open_join *join)
   reply.space = answer.space;
   reply.error = answer.error;
   reply.is_incomplete = !answer.error && answer.n_parts < answer.n_shards;
+  begin_trace(b, join, parts[0].head.k, &answer, &reply);
   TRY(encode(b, &answer, &reply));
+  query_trace_note_sent(reply.traced, reply.topic);
   b->messages[b->n].fate = SENDER_QUEUED;
   b->replies[b->n++] = reply;
   return ERR_OK;
@@ -198,6 +217,8 @@ static err_t replace(struct merge_batch *b, struct merge_reply *reply, const cha
   reply->is_own_topic = false;
   reply->is_incomplete = false;
   reply->error = ANSWER_INTERNAL;
+  query_trace_note_error(reply->traced, query_error_words[ANSWER_INTERNAL], message);
+  query_trace_note_sent(reply->traced, reply->topic);
   struct answer error = { .id = reply->id, .space = reply->space, .error = ANSWER_INTERNAL, .error_message = message };
   return wire_encode_answer(&error, reply->format, &b->region, &reply->value);
 }
@@ -224,6 +245,7 @@ static void give_up(struct merge_batch *b, size_t i)
   log_error("reply_given_up", "id=%s note=\"no broker takes even an error: the query stays unanswered\"",
             log_quote(b->replies[i].id));
   counters_add(&b->with.counters->undeliverable, 1);
+  tracing_end(b->with.tracing, b->replies[i].traced, false);
   b->n--;
   memmove(&b->replies[i], &b->replies[i + 1], (b->n - i) * sizeof *b->replies);
   memmove(&b->messages[i], &b->messages[i + 1], (b->n - i) * sizeof *b->messages);
@@ -245,16 +267,23 @@ static err_t replace_refused(struct merge_batch *b)
   return ERR_OK;
 }
 
+static void end_trace(struct merge_batch *b, struct merge_reply *reply)
+{
+  tracing_end(b->with.tracing, reply->traced, true);
+  reply->traced = NULL;
+}
+
 static void count_sent(struct merge_batch *b)
 {
   age_watch_look(&b->ages);
   for (size_t i = 0; i < b->n; i++) {
-    const struct merge_reply *reply = &b->replies[i];
+    struct merge_reply *reply = &b->replies[i];
     int64_t age_ms = age_watch_age_ms(&b->ages, reply->asked_unix_ms);
     counters_add(reply->error ? &b->with.counters->errors[reply->error] : &b->with.counters->answers, 1);
     counters_add(&b->with.merge_counters->incomplete, reply->is_incomplete);
     if (!reply->error && age_ms >= 0)
       hist_add(&b->with.counters->answer_us, (uint64_t)age_ms * 1000);
+    end_trace(b, reply);
   }
   counters_add(&b->with.merge_counters->batches, 1);
 }

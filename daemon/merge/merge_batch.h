@@ -13,6 +13,7 @@
 #include "daemon/counters.h"
 #include "daemon/merge/merge_counters.h"
 #include "daemon/merge/open_joins.h"
+#include "daemon/tracing/tracing.h"
 #include "ingest/kafka/trace_headers.h"
 #include "ingest/readers/transaction.h"
 #include "ingest/wire/wire.h"
@@ -34,6 +35,7 @@ struct merge_reply {
   struct span id;
   struct span space;
   struct trace_headers trace;
+  struct query_trace *traced; /* notes for its spans; NULL: it is not traced, or its spans are on their way */
   enum wire_format format;
   struct span value;
   int64_t asked_unix_ms;
@@ -48,6 +50,7 @@ struct merge_batch_context {
   struct counters *counters;
   struct merge_counters *merge_counters;
   struct transaction *transaction;
+  struct tracing *tracing; /* NULL: there are no spans */
 };
 
 struct merge_batch {

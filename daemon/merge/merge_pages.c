@@ -108,6 +108,8 @@ static json_t *counters_json(const struct merge_view *view)
   json_put_count(object, "answers", counters_get(&view->counters->answers));
   json_put_count(object, "errors", counters_sum(view->counters->errors, COUNTERS_ERRORS));
   json_put_count(object, "undeliverable", counters_get(&view->counters->undeliverable));
+  json_put_count(object, "spans", counters_get(&view->counters->spans));
+  json_put_count(object, "spans_dropped", counters_sum(view->counters->spans_dropped, COUNTERS_SPAN_DROPS));
   return object;
 }
 
@@ -139,6 +141,7 @@ static json_t *status_tree(const struct merge_view *view, const char *not_ready)
   json_put(root, "latency_us", latency_json(view, view->windows));
   json_put(root, "latency_since_start_us", latency_json(view, &since_start));
   json_put(root, "counters", counters_json(view));
+  json_put_text(root, "tracing", *view->config->tracing.endpoint ? view->config->tracing.endpoint : NULL);
   json_put_count(root, "memory_bytes", process_resident_bytes());
   return root;
 }

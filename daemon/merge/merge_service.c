@@ -10,6 +10,7 @@
 #include "daemon/http/http.h"
 #include "daemon/merge/merge_pages.h"
 #include "daemon/merge/merge_thread.h"
+#include "daemon/tracing_setup.h"
 #include "ingest/kafka/kafka_closing.h"
 #include "ingest/kafka/kafka_trouble.h"
 
@@ -24,6 +25,7 @@ struct merge_service {
   struct readiness readiness;
   struct kafka_setup kafka;
   struct shards_heard *heard;
+  struct tracing *tracing; /* NULL: there is no collector */
   struct merge_thread *thread;
   struct merge_view view;
   struct other_pages pages;
@@ -53,7 +55,10 @@ static err_t open_parts(const struct config *config, struct merge_service *s)
     .started_ns = s->status.started_ns,
   };
   s->pages = merge_pages(&s->view);
-  struct merge_thread_context context = { config, &s->kafka, &s->counters, &s->merge_counters, s->heard, &s->alarm };
+  TRY(tracing_setup_open(config, &s->counters, &s->alarm, &s->tracing));
+  struct merge_thread_context context = {
+    config, &s->kafka, &s->counters, &s->merge_counters, s->heard, &s->alarm, s->tracing,
+  };
   TRY(merge_thread_open(&context, &s->thread));
   return http_open(config->http.listen, &config->http.hosts, &s->status, &s->http);
 }
@@ -108,6 +113,7 @@ static bool close_all(void *service)
   kafka_closing_together();
   http_close(&s->http);
   merge_thread_close(&s->thread);
+  tracing_close(&s->tracing);
   kafka_closing_wait(clock_now_ns() + CLIENTS_TIMEOUT_S * CLOCK_NS_PER_S);
   bool is_closed = kafka_closing_log_left() == 0;
   kafka_setup_close(&s->kafka);

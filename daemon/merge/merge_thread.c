@@ -370,7 +370,13 @@ err_t merge_thread_open(const struct merge_thread_context *context, struct merge
   TRY(answered_queries_open((int64_t)config->merge.remember_ms * CLOCK_NS_PER_MS, &t->answered));
   t->clients_with = (struct merge_clients_context){ config, context->kafka, &t->is_stopping };
   TRY(merge_clients_open_producer(&t->clients_with, &t->clients));
-  struct merge_batch_context batch = { config, context->counters, context->merge_counters, t->clients.transaction };
+  struct merge_batch_context batch = {
+    .config = config,
+    .counters = context->counters,
+    .merge_counters = context->merge_counters,
+    .transaction = t->clients.transaction,
+    .tracing = context->tracing,
+  };
   TRY(merge_batch_init(&batch, &t->batch));
   if (pthread_create(&t->thread, NULL, run, t) != 0)
     FAIL(ERR_SYSTEM, "the merge thread cannot be started");

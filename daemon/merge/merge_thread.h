@@ -13,6 +13,7 @@
 #include "daemon/kafka_setup.h"
 #include "daemon/merge/merge_counters.h"
 #include "daemon/merge/shards_heard.h"
+#include "daemon/tracing/tracing.h"
 
 struct merge_thread;
 
@@ -23,6 +24,7 @@ struct merge_thread_context {
   struct merge_counters *merge_counters;
   struct shards_heard *heard;
   struct alarm *alarm;
+  struct tracing *tracing; /* NULL: there are no spans */
 };
 
 /* Open the producer, and start the thread. */

@@ -69,7 +69,7 @@ bool transaction_has_topic(struct transaction *t, const char *topic, int timeout
 
 static int begin(void **state)
 {
-  struct merge_batch_context context = { &config, &counters, &merge_counters, NULL };
+  struct merge_batch_context context = { &config, &counters, &merge_counters, NULL, NULL };
 
   (void)state;
   config.catalogue.topic = config.catalogue.dead_letter_topic = config.query.topic = config.seen.topic = "";

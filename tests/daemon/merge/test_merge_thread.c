@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The merge thread and a broker that fails requests: what becomes of a producer that is lost, and of a backlog. */
+/* The merge thread and a broker that fails requests: what becomes of a producer that is lost, and of a backlog. The spans of a merge. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +14,7 @@
 #include "ingest/kafka/kafka_closing.h"
 #include "ingest/wire/wire.h"
 #include "ingest/wire/wire_partial.h"
+#include "tests/support/collector_fixture.h"
 #include "tests/support/kafka_tap.h"
 #include "tests/support/log_watch.h"
 #include "tests/support/stubborn_broker.h"
@@ -32,6 +33,7 @@ static struct merge_thread *merge;
 static struct sender *shard;
 static struct kafka_tap answers;
 static struct region scratch;
+static struct tracing *tracing; /* NULL: there are no spans */
 
 static void configure(void)
 {
@@ -53,7 +55,7 @@ static void configure(void)
 
 static void open_merge(const struct config *with, struct merge_thread **out)
 {
-  struct merge_thread_context context = { with, &setup, &counters, &merge_counters, heard, &alarms };
+  struct merge_thread_context context = { with, &setup, &counters, &merge_counters, heard, &alarms, tracing };
 
   assert_ok(merge_thread_open(&context, out));
 }
@@ -91,7 +93,8 @@ static int end(void **state)
 static void send_part(const char *id)
 {
   struct answer answer = { .id = span_of_str(id), .space = span_of_str("books"), .generation = 1 };
-  struct partial partial = { .n_shards = 1, .k = 1, .model = span_of_str("m") };
+  const struct span traceparent = span_of_str("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+  struct partial partial = { .n_shards = 1, .k = 1, .model = span_of_str("m"), .trace = &traceparent, .n_trace = 1 };
   struct span head, encoded, value;
 
   region_reset(&scratch);
@@ -207,6 +210,27 @@ static void every_part_of_a_backlog_is_answered(void **state)
   }
 }
 
+static void a_sampled_query_has_spans_of_its_merge(void **state)
+{
+  static struct collector_fixture server;
+
+  (void)state;
+  merge_thread_close(&merge);
+  collector_fixture_init(&server);
+  const struct tracing_config with = { .endpoint = server.url, .source.topic = "partials", .counters = &counters };
+  assert_ok(tracing_open(&with, &tracing));
+  open_merge(&config, &merge);
+  write_part("first");
+  wait_for_answer("first");
+  merge_thread_close(&merge);
+  tracing_close(&tracing);
+  collector_fixture_fini(&server);
+  assert_int_equal(counters_get(&counters.spans), 3);
+  assert_non_null(strstr(collector_fixture_request(&server), "\"name\":\"process partials\""));
+  assert_non_null(strstr(collector_fixture_request(&server), "\"name\":\"wait\""));
+  assert_non_null(strstr(collector_fixture_request(&server), "\"name\":\"send answers\""));
+}
+
 static void wait_until_ready(const struct merge_thread *t)
 {
   int64_t end_ns = clock_now_ns() + 2 * KAFKA_TIMEOUT_MS * CLOCK_NS_PER_MS;
@@ -258,6 +282,7 @@ int main(void)
     cmocka_unit_test_setup_teardown(a_producer_that_is_lost_is_replaced_once_in_a_while, begin, end),
     cmocka_unit_test_setup_teardown(a_producer_that_is_fenced_is_not_replaced, begin, end),
     cmocka_unit_test_setup_teardown(every_part_of_a_backlog_is_answered, begin, end),
+    cmocka_unit_test_setup_teardown(a_sampled_query_has_spans_of_its_merge, begin, end),
     cmocka_unit_test_setup_teardown(a_merge_that_gets_no_partition_waits_for_one, begin, end),
     cmocka_unit_test_setup_teardown(certificates_that_change_before_brokers_answer_are_taken_up, begin, end),
   };
