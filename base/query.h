@@ -54,6 +54,7 @@ struct boost {
   const struct value *parameters; /* [n_parameters] of the filter */
   size_t n_parameters;
   const struct filter_node *tree; /* the filter, parsed by engine_check_filter() */
+  struct span tree_key;           /* equal bytes for equal trees */
 };
 
 /* A query. It borrows its bytes from its message. */

@@ -70,13 +70,18 @@ static bool makes_words(const struct search *s)
   return s->arena->copies[s->backend] && s->row->is_exact;
 }
 
+struct admission_target search_groups_target(const struct search *s)
+{
+  return (struct admission_target){ .arena = s->arena,
+                                    .space = search_place(s),
+                                    .cache = s->searcher->engine->filters,
+                                    .checks_late = s->row->checks_late && search_backend(s)->kind == BACKEND_CPU,
+                                    .makes_words = makes_words(s) };
+}
+
 err_t search_groups_admit(struct search *s, const struct query *const *queries, size_t n)
 {
-  const struct admission_target target = { .arena = s->arena,
-                                           .space = search_place(s),
-                                           .cache = s->searcher->engine->filters,
-                                           .checks_late = s->row->checks_late && search_backend(s)->kind == BACKEND_CPU,
-                                           .makes_words = makes_words(s) };
+  const struct admission_target target = search_groups_target(s);
 
   return admission_find(&target, queries, n, &s->searcher->scratch, &s->admission);
 }

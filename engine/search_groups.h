@@ -59,6 +59,9 @@ static inline size_t search_place(const struct search *s)
 /* Make a group without queries, with room for n. Returns ERR_MEMORY. */
 err_t search_groups_init(struct region *region, size_t n, struct group *out);
 
+/* Return where filters are evaluated. */
+struct admission_target search_groups_target(const struct search *s);
+
 /* Find what queries admit, for s->admission.
  *
  * queries  [n], without `like`

@@ -55,6 +55,8 @@ static err_t begin_boosted(struct search *s, const struct query *query, struct b
                                      .columns = s->in->on[s->backend],
                                      .attributes = &e->attributes,
                                      .kernels = e->kernels,
+                                     .filters = search_groups_target(s),
+                                     .held = &s->admission,
                                      .is_exact = s->row->is_exact };
 
   TRY(region_array(kept, 1, sizeof **out, out));

@@ -275,24 +275,53 @@ static err_t find(struct finding *f, const struct query *query, struct admit *ou
   return ERR_OK;
 }
 
+static struct finding finding_of(const struct admission_target *target, struct region *region, struct admission *out)
+{
+  const struct arena *arena = target->arena;
+
+  return (struct finding){ .arena = arena,
+                           .space = &arena->spaces[target->space],
+                           .exclusion = { &arena->keys, bits_words(arena->n_slots) },
+                           .checks_late = target->checks_late,
+                           .makes_words = target->makes_words,
+                           .region = region,
+                           .out = out };
+}
+
+/* Count the filters that queries may have: their own, and those of their boosts. */
+static size_t count_filters(const struct query *const *queries, size_t n)
+{
+  size_t n_filters = n;
+
+  for (size_t i = 0; i < n; i++)
+    n_filters += queries[i]->n_boosts;
+  return n_filters;
+}
+
 err_t admission_find(const struct admission_target *target, const struct query *const *queries, size_t n,
                      struct region *region, struct admission *out)
 {
-  const struct arena *arena = target->arena;
-  struct finding f = { .arena = arena,
-                       .space = &arena->spaces[target->space],
-                       .exclusion = { &arena->keys, bits_words(arena->n_slots) },
-                       .checks_late = target->checks_late,
-                       .makes_words = target->makes_words,
-                       .region = region,
-                       .out = out };
+  struct finding f = finding_of(target, region, out);
 
   out->cache = target->cache;
-  TRY(region_array(region, n, sizeof *out->held, &out->held));
+  TRY(region_array(region, count_filters(queries, n), sizeof *out->held, &out->held));
   TRY(region_array(region, n, sizeof *out->admits, &out->admits));
   TRY(region_array(region, n, sizeof *f.selections, &f.selections));
   for (size_t i = 0; i < n; i++)
     TRY(find(&f, queries[i], &out->admits[i]));
+  return ERR_OK;
+}
+
+err_t admission_find_words(const struct admission_target *target, const struct filter_node *tree, struct span key,
+                           struct region *region, struct admission *out, const uint64_t **words)
+{
+  struct finding f = finding_of(target, region, out);
+  const struct query query = { .tree = tree, .tree_key = key };
+  struct selection selection;
+
+  f.makes_words = false; /* these are for the processor */
+  TRY(select_slots(&f, &query, &selection));
+  *words = selection.words.words;
   return ERR_OK;
 }
 

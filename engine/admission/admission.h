@@ -46,6 +46,16 @@ struct admission {
 err_t admission_find(const struct admission_target *target, const struct query *const *queries, size_t n,
                      struct region *region, struct admission *out);
 
+/* Find the words of one more filter: slots of the space that it admits and that are alive.
+ *
+ * tree, key  as in struct query: of a boost of a query that admission_find() was called for; once for each
+ * region     the words may live here
+ *
+ * Returns ERR_MEMORY.
+ */
+err_t admission_find_words(const struct admission_target *target, const struct filter_node *tree, struct span key,
+                           struct region *region, struct admission *out, const uint64_t **words);
+
 /* Release the words, when the batch has been searched. */
 void admission_release(struct admission *a);
 

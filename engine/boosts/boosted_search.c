@@ -121,7 +121,7 @@ static err_t make_later(struct boosted_search *s, struct region *kept)
 
   TRY(region_array(kept, n_words, sizeof *s->left, &s->left));
   TRY(region_array(kept, n_words, sizeof *s->words, &s->words));
-  TRY(boosts_evaluate(&s->boosts, kept));
+  TRY(boosts_evaluate(&s->boosts, &s->on.filters, kept, s->on.held));
   return boost_bounds_make(&s->boosts, s->on.kernels, kept, &s->bounds);
 }
 

@@ -26,6 +26,8 @@ struct boosted_target {
   const struct columns *columns; /* its columns, on the backend that searches */
   const struct attributes *attributes;
   const struct kernels *kernels;
+  struct admission_target filters; /* where those of boosts are evaluated, */
+  struct admission *held;          /* and what holds their words */
   bool is_exact; /* The method is. What an approximate one finds depends on what it is asked for, so then what it is
                   * asked for does not depend on where items lie: equal catalogues give equal hits. */
 };

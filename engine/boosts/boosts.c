@@ -75,6 +75,7 @@ err_t boosts_parse(struct query *query, const struct attributes *attributes, str
     if (err == ERR_QUERY)
       FAIL(ERR_QUERY, "boosts[%zu].%s", i, err_message());
     TRY(err);
+    TRY(filter_print(boost->tree, attributes, region, &boost->tree_key));
   }
   return ERR_OK;
 }
@@ -88,7 +89,7 @@ err_t boosts_bind(const struct arena *arena, const struct attributes *attributes
   for (size_t i = 0; i < query->n_boosts; i++) {
     const struct boost *from = &query->boosts[i];
     struct bound_boost *to = &out->v[i];
-    *to = (struct bound_boost){ .weight = from->weight, .half_life_ms = (double)from->half_life_ms };
+    *to = (struct bound_boost){ .boost = from, .weight = from->weight, .half_life_ms = (double)from->half_life_ms };
     if (from->tree)
       TRY(attribute_selection_bind(arena->attributes, from->tree, region, &to->filter));
     else
@@ -97,17 +98,13 @@ err_t boosts_bind(const struct arena *arena, const struct attributes *attributes
   return ERR_OK;
 }
 
-err_t boosts_evaluate(struct boosts *b, struct region *region)
+err_t boosts_evaluate(struct boosts *b, const struct admission_target *target, struct region *region,
+                      struct admission *held)
 {
-  size_t n_words = bits_words(b->arena->n_slots);
-  uint64_t *words;
-
   for (size_t i = 0; i < b->n; i++) {
-    if (!b->v[i].filter)
-      continue;
-    TRY(region_array(region, n_words, sizeof *words, &words));
-    attribute_selection_words(b->v[i].filter, 0, n_words, words);
-    b->v[i].words = words;
+    const struct boost *boost = b->v[i].boost;
+    if (boost->tree)
+      TRY(admission_find_words(target, boost->tree, boost->tree_key, region, held, &b->v[i].words));
   }
   return ERR_OK;
 }

@@ -10,7 +10,7 @@
 
 #include "base/query.h"
 #include "base/region.h"
-#include "engine/arena/arena.h"
+#include "engine/admission/admission.h"
 
 #define BOOST_MAX 1e30
 
@@ -22,9 +22,10 @@ err_t boosts_parse(struct query *query, const struct attributes *attributes, str
 
 /* One boost, bound to the columns of an arena. */
 struct bound_boost {
+  const struct boost *boost;
   double weight;
   const struct attribute_selection *filter; /* NULL: there is an attribute */
-  const uint64_t *words;                    /* of the filter, for all slots; NULL: not known yet */
+  const uint64_t *words;                    /* of the filter, for slots with a part; NULL: not known yet */
   size_t attribute;
   double half_life_ms; /* 0: the value itself counts */
 };
@@ -41,8 +42,15 @@ struct boosts {
 err_t boosts_bind(const struct arena *arena, const struct attributes *attributes, const struct query *query,
                   struct region *region, struct boosts *out);
 
-/* Evaluate the filters for all slots: from here on, each is looked up. Returns ERR_MEMORY. */
-err_t boosts_evaluate(struct boosts *b, struct region *region);
+/* Find the words of the filters, which the cache may have: from here on, only slots with a part in the space that are
+ * alive are asked for, and each is looked up.
+ *
+ * held  holds the words; it has found what the query admits
+ *
+ * Returns ERR_MEMORY.
+ */
+err_t boosts_evaluate(struct boosts *b, const struct admission_target *target, struct region *region,
+                      struct admission *held);
 
 /* Does an item of the arena lack the attribute of a boost? */
 bool boost_is_sparse(const struct boosts *b, size_t i);

@@ -25,6 +25,7 @@ static uint64_t seed;
 struct world {
   struct temp_dir dir;
   struct engine *engine;
+  struct admission held;
   struct region region;
   struct dice dice;
 };
@@ -59,6 +60,7 @@ static void open_world(struct world *w, size_t items)
 
 static void close_world(struct world *w)
 {
+  admission_release(&w->held);
   engine_close(&w->engine);
   temp_dir_fini(&w->dir);
   region_fini(&w->region);
@@ -137,10 +139,12 @@ static uint64_t narrow(struct world *w, const struct boosts *b, const struct boo
 static void bind(struct world *w, const struct query *query, struct boosts *b, struct boost_bounds **bounds)
 {
   const struct arena *front = pair_acquire(w->engine->pair);
+  const struct admission_target target = { .arena = front, .cache = w->engine->filters };
 
   pair_release(w->engine->pair, front); /* nobody publishes meanwhile */
+  assert_ok(admission_find(&target, &query, 1, &w->region, &w->held));
   assert_ok(boosts_bind(front, &w->engine->attributes, query, &w->region, b));
-  assert_ok(boosts_evaluate(b, &w->region));
+  assert_ok(boosts_evaluate(b, &target, &w->region, &w->held));
   assert_ok(boost_bounds_make(b, w->engine->kernels, &w->region, bounds));
 }
 
@@ -153,6 +157,7 @@ static void no_item_is_lost_of(struct world *w)
   uint64_t n_left;
 
   for (int q = 0; q < QUERIES; q++) {
+    admission_release(&w->held);
     region_reset(&w->region);
     draw_boosts(w, &query, boosts);
     bind(w, &query, &b, &bounds);

@@ -104,6 +104,7 @@ struct subject {
   struct query query;
   struct boost boosts[3];
   float vector[DIM];
+  struct admission held;
   struct boosts bound;
   struct boost_bounds *bounds;
   uint64_t *before; /* what may be left */
@@ -163,11 +164,13 @@ static void begin(struct world *w, struct subject *s)
   const struct arena_space *in = &w->front->spaces[0];
   const struct space *space = in->space;
   const struct query *query = &s->query;
+  const struct admission_target target = { .arena = w->front, .cache = w->engine->filters };
   struct prepared_queries *prepared;
 
   draw_query(w, s);
+  assert_ok(admission_find(&target, &query, 1, &w->region, &s->held));
   assert_ok(boosts_bind(w->front, &w->engine->attributes, query, &w->region, &s->bound));
-  assert_ok(boosts_evaluate(&s->bound, &w->region));
+  assert_ok(boosts_evaluate(&s->bound, &target, &w->region, &s->held));
   assert_ok(boost_bounds_make(&s->bound, w->engine->kernels, &w->region, &s->bounds));
   assert_ok(space->similarity->prepare_queries(space->model, w->engine->kernels, &query, 1, &w->region, &prepared));
   assert_ok(in->on[0]->ops->score_tables(in->on[0], prepared, in->n_items, w->engine->kernels, &w->region,
@@ -232,8 +235,10 @@ static void just_the_best_sums_are_left(void **state)
         memcpy(found[q], subjects[q].scan.best.scores, subjects[q].query.k * sizeof *found[q]);
       }
       boosted_scan_all(scans, BATCH);
-      for (size_t q = 0; q < BATCH; q++)
+      for (size_t q = 0; q < BATCH; q++) {
         check(&w, &subjects[q], found[q]);
+        admission_release(&subjects[q].held);
+      }
     }
     close_world(&w);
   }

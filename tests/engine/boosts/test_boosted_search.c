@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "engine/boosts/decay.h"
+#include "engine/engine_state.h"
 #include "kernels/device.h"
 #include "tests/support/dice.h"
 #include "tests/support/engine_fixture.h"
@@ -495,6 +496,40 @@ static void the_same_on_a_gpu(void **state)
 }
 #endif
 
+static uint64_t count_evaluated(const struct world *w)
+{
+  struct filter_cache_stats stats;
+
+  filter_cache_get_stats(w->engine->filters, &stats);
+  return stats.n_evaluated;
+}
+
+static void equal_filters_are_evaluated_once(void **state)
+{
+  struct world *w = calloc(1, sizeof *w);
+  const float one[DIM] = { 1 };
+  struct boost boost = { .weight = 100, .filter = span_of_str("year = 99") }; /* nobody has it, so all are looked at */
+  struct query query = { .space = span_of_str("dot"), .k = 10, .vector = { one, DIM }, .boosts = &boost, .n_boosts = 1 };
+  struct query queries[BATCH];
+  struct answer answers[BATCH] = { 0 };
+  struct region region = { 0 };
+
+  (void)state;
+  open_world(w, ENGINE_CPU);
+  fill_world(w);
+  assert_ok(engine_check_filter(w->engine, &query, &region));
+  for (size_t i = 0; i < BATCH; i++)
+    queries[i] = query;
+  assert_int_equal(count_evaluated(w), 0);
+  fixture_search(w->engine, w->searcher, queries, BATCH, answers);
+  assert_int_equal(count_evaluated(w), 1);
+  fixture_search(w->engine, w->searcher, queries, BATCH, answers);
+  assert_int_equal(count_evaluated(w), 1);
+  region_fini(&region);
+  close_world(w);
+  free(w);
+}
+
 /* Neither similarities nor boosts decide alone: the best sums have a bit less of both. After the first round a third of
  * the items is left, so seeds are searched. */
 static void the_best_of_both_are_found(void **state)
@@ -590,6 +625,7 @@ int main(void)
 #ifdef SLUICE_CUDA
     cmocka_unit_test(the_same_on_a_gpu),
 #endif
+    cmocka_unit_test(equal_filters_are_evaluated_once),
     cmocka_unit_test(the_best_of_both_are_found),
     cmocka_unit_test(answers_do_not_depend_on_where_items_lie),
   };
