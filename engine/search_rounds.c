@@ -144,7 +144,7 @@ static err_t take_boosted(struct search *s, struct asked *asked)
     if (l->boosted->scan)
       scans[n++] = l->boosted->scan;
   }
-  boosted_scan_all(scans, n);
+  boosted_scan_all(scans, n, &s->searcher->pause);
   return ERR_OK;
 }
 

@@ -203,7 +203,7 @@ struct kernels {
   /* pq_filter() with base 0 over a block, for catalogues larger than the cache. It processes one row of codes after
    * another and prefetches later rows, during the last ones the first rows of `next`.
    *
-   * rows      [n_tables][n]: where each table's codes are; PQ_FILTER_PAD more bytes of each must be readable
+   * rows      [n_tables][n]: where each table's codes are; as many as n rounded up to 64 must be readable
    * n         at most PQ_BLOCK_ITEMS
    * admitted  only items whose bit is set can pass: a word for each 64 of the n items; NULL: all
    * next      [n_tables]: rows of the block that the caller scans after this one, or soon after; or NULL */

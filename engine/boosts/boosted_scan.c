@@ -10,7 +10,7 @@
 
 enum {
   WAITING_MAX = 16,                    /* sums above the threshold until it rises */
-  NOTED_SLOTS = PQ_BLOCK_ITEMS * 64,   /* until progress is noted */
+  STEP_SLOTS = PQ_BLOCK_ITEMS * 64,    /* until progress is noted, and another search may come between */
   LIMIT_LOW = BOOST_LEVEL_MAX * 3 / 4, /* below this the tables are made anew: they use a part of a byte only */
 };
 
@@ -51,6 +51,7 @@ static void compare_sums(struct boosted_scan *s, size_t first_word, size_t n, bo
     for (uint64_t rest = s->words[w]; rest; rest &= rest - 1) {
       uint32_t slot = (uint32_t)(w * 64 + (size_t)__builtin_ctzll(rest));
       float sum = sum_of(s, slot);
+      s->n_scored += is_new;
       if (sum < s->best.threshold)
         bits_clear(s->words, slot);
       else if (is_new)
@@ -91,6 +92,7 @@ static void begin(struct boosted_scan *s)
 {
   s->n_tables = s->similarity->n - s->similarity->n * 3 / 8;
   s->n_quiet = 0;
+  s->n_scored = 0;
   lower_limit(s, true);
 }
 
@@ -102,8 +104,15 @@ static void end(struct boosted_scan *s, size_t n_slots)
   s->n_left = bits_count(s->words, bits_words(n_slots));
 }
 
+static void step(const struct search_pause *pause)
+{
+  progress_note();
+  if (pause->call)
+    pause->call(pause->context);
+}
+
 /* All queries scan a block in turn: its codes stay in cache. */
-void boosted_scan_all(struct boosted_scan *const *scans, size_t n)
+void boosted_scan_all(struct boosted_scan *const *scans, size_t n, const struct search_pause *pause)
 {
   size_t n_slots = n > 0 ? scans[0]->bounds->boosts->arena->n_slots : 0;
 
@@ -111,8 +120,8 @@ void boosted_scan_all(struct boosted_scan *const *scans, size_t n)
     begin(scans[q]);
   for (size_t first = 0; first < n_slots; first += PQ_BLOCK_ITEMS) {
     size_t n_items = size_min(PQ_BLOCK_ITEMS, n_slots - first);
-    if (first % NOTED_SLOTS == 0)
-      progress_note();
+    if (first % STEP_SLOTS == 0)
+      step(pause);
     for (size_t q = 0; q < n; q++) {
       if (bits_count(scans[q]->words + first / 64, bits_words(n_items)) > 0)
         scan_block(scans[q], first, n_items, n_slots);

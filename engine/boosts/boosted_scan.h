@@ -7,6 +7,7 @@
 
 #include "engine/boosts/boost_bounds.h"
 #include "engine/search/kth_best.h"
+#include "engine/search/search_batch.h"
 #include "engine/similarity/score_tables.h"
 
 /* One query's scan. */
@@ -15,10 +16,11 @@ struct boosted_scan {
   struct score_tables *similarity;
   struct kth_best best; /* the k-th best sum so far is its threshold */
   uint64_t *words;
-  uint64_t n_left; /* bits of the words, after the scan */
-  uint8_t limit;   /* items with more levels have too small sums */
-  size_t n_tables; /* so many of the similarity's are scanned: those in which items lose most */
-  size_t n_quiet;  /* blocks in a row in which hardly an item passed */
+  uint64_t n_left;   /* bits of the words, after the scan */
+  uint64_t n_scored; /* items whose sums were computed */
+  uint8_t limit;     /* items with more levels have too small sums */
+  size_t n_tables;   /* so many of the similarity's are scanned: those in which items lose most */
+  size_t n_quiet;    /* blocks in a row in which hardly an item passed */
 };
 
 /* Clear the bits of items that cannot be among the k best sums, for several queries in one arena at once.
@@ -26,8 +28,10 @@ struct boosted_scan {
  * scans  [n]: bounds, similarity, best and words are set. `best` has a threshold: the k-th best sum of items whose bits
  *        are not set. Bits are of slots that have a part. Those stay whose sums are at least the k-th best of all
  *
+ * pause  is called between blocks
+ *
  * Time: that of reading a byte for each slot, split and boost.
  */
-void boosted_scan_all(struct boosted_scan *const *scans, size_t n);
+void boosted_scan_all(struct boosted_scan *const *scans, size_t n, const struct search_pause *pause);
 
 #endif

@@ -292,6 +292,9 @@ static err_t narrow(struct boosted_search *s, struct region *kept, struct region
 
 void boosted_search_take_scan(struct boosted_search *s)
 {
+  const struct counts work = { .scored = s->scan->n_scored, .candidates = s->scan->n_scored };
+
+  query_add_counts(&work, &s->answer->counts);
   admit_left(s, s->scan->n_left);
   s->scan = NULL;
 }

@@ -4,6 +4,8 @@
 
 #include "engine/recjpq/recjpq_deficits.h"
 
+static_assert(RECJPQ_SPLITS_MAX + QUERY_BOOSTS_MAX <= PQ_TABLES_MAX, "a scan has tables of splits and of boosts");
+
 struct recjpq_tables {
   struct score_tables base;
   const struct recjpq_columns *columns;
@@ -53,7 +55,7 @@ static const struct score_tables_ops ops = {
 err_t recjpq_tables_make(const struct columns *columns, const struct prepared_queries *query, uint64_t n_items,
                          const struct kernels *kernels, struct region *region, struct score_tables **out)
 {
-  const struct recjpq_columns *c = (const struct recjpq_columns *)columns; /* they have called this */
+  const struct recjpq_columns *c = (const struct recjpq_columns *)columns; /* whose operations have this function */
   const struct recjpq_subitems subitems = { recjpq_queries_of(query)->subitem_scores, c->cells.lengths, n_items };
   struct recjpq_tables *made;
 

@@ -121,7 +121,8 @@ static void draw_query(struct world *w, struct subject *s)
   s->boosts[1] = (struct boost){ .weight = (double)dice_float(d, 3),
                                  .attribute = span_of_str("expires"),
                                  .half_life_ms = 1 << 27 };
-  s->boosts[2] = (struct boost){ .weight = (double)dice_float(d, 3), .filter = span_of_str("price < 3") };
+  s->boosts[2] = (struct boost){ .weight = (double)dice_float(d, dice_below(d, 6) ? 3 : 3e30f),
+                                 .filter = span_of_str("price < 3") };
   s->query = (struct query){ .space = span_of_str("pq"),
                              .k = 1 + (uint32_t)dice_below(d, dice_below(d, 2) ? 5 : 300),
                              .vector = { s->vector, DIM },
@@ -214,6 +215,12 @@ static void check(struct world *w, const struct subject *s, const float *found)
     n += is_left;
   }
   assert_int_equal(s->scan.n_left, n);
+  assert_true(s->scan.n_scored >= n);
+}
+
+static void count_pause(void *context)
+{
+  ++*(int *)context;
 }
 
 static void just_the_best_sums_are_left(void **state)
@@ -221,6 +228,8 @@ static void just_the_best_sums_are_left(void **state)
   static struct subject subjects[BATCH];
   struct boosted_scan *scans[BATCH];
   float *found[BATCH];
+  int n_pauses;
+  const struct search_pause pause = { count_pause, &n_pauses };
   struct world w;
 
   (void)state;
@@ -234,7 +243,9 @@ static void just_the_best_sums_are_left(void **state)
         assert_ok(region_array(&w.region, subjects[q].query.k, sizeof *found[q], &found[q]));
         memcpy(found[q], subjects[q].scan.best.scores, subjects[q].query.k * sizeof *found[q]);
       }
-      boosted_scan_all(scans, BATCH);
+      n_pauses = 0;
+      boosted_scan_all(scans, BATCH, &pause);
+      assert_int_equal(n_pauses, 1);
       for (size_t q = 0; q < BATCH; q++) {
         check(&w, &subjects[q], found[q]);
         admission_release(&subjects[q].held);
