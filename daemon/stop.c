@@ -39,8 +39,8 @@ static void *close_role(void *context)
   return c->role->close(c->role->service) ? c : NULL;
 }
 
-/* A start that takes long decomposes a matrix, say, which nothing interrupts. It has read no query, and the store is
- * safe at any time. */
+/* A start that takes long decomposes a matrix, say, which nothing interrupts. Leaving it loses nothing: no offset of a
+ * query is committed, and the store is safe at any time. */
 static void give_up(bool is_open)
 {
   if (is_open)
