@@ -32,7 +32,8 @@ static _Atomic size_t check_n; /* checks made so far */
     CHECK(check_err_ == ERR_OK, "%s (%s)", err_message(), err_origin()); \
   } while (0)
 
-/* The size of a test: `usual`, or `quick` if SLUICE_GPU_QUICK is set, as it is under sanitizers. */
+/* The size of a test: `usual`, or `quick` if SLUICE_GPU_QUICK is set, as it is on the model. What `quick` leaves out
+ * should depend on the seed, so that other runs have it. */
 static inline size_t check_size(size_t usual, size_t quick)
 {
   return getenv("SLUICE_GPU_QUICK") ? quick : usual;

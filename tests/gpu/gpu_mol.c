@@ -353,12 +353,12 @@ int main(void)
       check_shape(&shapes[s], (enum draw)((seed + s + i) % N_DRAWS), seed + s * N_DRAWS + i);
   }
   check_more(&shapes[1], DRAW_RANDOM, seed + 100);
-  if (check_size(true, false))
+  if (check_size(true, seed % 3 == 0))
     check_more(&fresh, DRAW_RANDOM, seed + 104);
-  if (check_size(true, false)) {
+  if (check_size(true, seed % 3 == 1))
     check_more(&shapes[1], DRAW_CLUSTER, seed + 101);
+  if (check_size(true, seed % 3 == 2))
     check_more(&shapes[4], DRAW_FEW, seed + 102);
-  }
   check_many_ties(MANY, seed + 103);
   check_many_ties(MORE, seed + 105);
 #ifdef SLUICE_CUDA_MODEL

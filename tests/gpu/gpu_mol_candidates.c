@@ -224,9 +224,9 @@ int main(void)
   check_begin("gpu_mol_candidates");
   t.dice.state = dice_seed();
   CHECK_OK(device_worker_open(ITEMS_MAX, &t.worker));
-  for (size_t s = 0; s < N_SHAPES; s++) {
+  for (size_t s = 0, first = dice_below(&t.dice, N_DRAWS); s < N_SHAPES; s++) {
     for (size_t i = 0; i < check_size(N_DRAWS, 1); i++) {
-      enum draw draw = (enum draw)((s + i) % N_DRAWS);
+      enum draw draw = (enum draw)((first + s + i) % N_DRAWS);
       check_candidates(&shapes[s], 100 + dice_below(&t.dice, 200), 1 + dice_below(&t.dice, 3), draw, s % 2 == draw % 2);
     }
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)

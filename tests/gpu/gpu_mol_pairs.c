@@ -270,9 +270,9 @@ int main(void)
   t.dice.state = dice_seed();
   CHECK_OK(device_worker_open(ITEMS_MAX, &t.worker));
   check_infinities();
-  for (size_t s = 0; s < N_SHAPES; s++) {
+  for (size_t s = 0, first = dice_below(&t.dice, N_DRAWS); s < N_SHAPES; s++) {
     for (size_t i = 0; i < check_size(N_DRAWS, 1); i++) {
-      enum draw draw = (enum draw)((s + i) % N_DRAWS);
+      enum draw draw = (enum draw)((first + s + i) % N_DRAWS);
       check_bounds(&shapes[s], 1 + dice_below(&t.dice, 300), 1 + dice_below(&t.dice, 3), draw, draw % 2 ? 1 : 40);
     }
   }

@@ -370,12 +370,13 @@ int main(void)
 {
   static const size_t dims[] = { 1, 3, 16, 33, 64, 130 };
   uint64_t seed = dice_seed();
+  size_t step = check_size(1, 3);
 
   check_begin("gpu_vector");
   check_tie_by_key();
   check_tails(seed);
   for (enum model model = MODEL_DOT; model < N_MODELS; model++) {
-    for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i += check_size(1, 3))
+    for (size_t i = seed % step; i < sizeof dims / sizeof dims[0]; i += step)
       check_all_draws(model, dims[i], seed);
     if (model != MODEL_MATRIX)
       check_model(model, 768, DRAW_UNIFORM, 1, seed + model);

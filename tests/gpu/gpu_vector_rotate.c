@@ -122,12 +122,13 @@ int main(void)
   static const size_t rows[] = { 1, 3, 4, 5, 33, 70 };
   static const size_t n_vectors[] = { 1, 2, 7, 8, 9, 16, 35 };
   static struct world w;
+  size_t step = check_size(1, 3);
 
   check_begin("gpu_vector_rotate");
   open_world(&w, dice_seed());
   check(&w, 0, 3, 32, DRAW_UNIFORM);
   check(&w, 3, 0, 32, DRAW_UNIFORM);
-  for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i += check_size(1, 3)) {
+  for (size_t i = dice_below(&w.dice, step); i < sizeof dims / sizeof dims[0]; i += step) {
     for (size_t j = 0; j < sizeof n_vectors / sizeof n_vectors[0]; j++)
       check(&w, rows[dice_below(&w.dice, sizeof rows / sizeof rows[0])], n_vectors[j], dims[i],
             (enum draw)dice_below(&w.dice, N_DRAWS));

@@ -3,7 +3,7 @@
 # tests/CMakeLists.txt and the standalone project beside this file.
 #
 #   sluice_gpu_test(NAME [LIBRARY...])   tests/gpu/NAME.c; on the model, which is slow, with smaller sizes
-#   sluice_gpu_watched(NAME)             the same on the model, each access of a kernel watched, streams eager
+#   sluice_gpu_watched(NAME)             the same, each access of a kernel watched, streams eager; on the model only
 set(gpu_dir ${CMAKE_CURRENT_LIST_DIR})
 set(gpu_tests)
 set(gpu_sweeps gpu_functions gpu_mma) # they try very many inputs: ops/gpu-check runs them apart
