@@ -29,13 +29,6 @@ static inline void bits_clear(uint64_t *words, size_t i)
 }
 
 /* Number of bits that are set in n words. */
-static inline uint64_t bits_count(const uint64_t *words, size_t n)
-{
-  uint64_t count = 0;
-
-  for (size_t i = 0; i < n; i++)
-    count += (uint64_t)__builtin_popcountll(words[i]);
-  return count;
-}
+uint64_t bits_count(const uint64_t *words, size_t n);
 
 #endif
