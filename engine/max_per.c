@@ -81,13 +81,10 @@ static err_t list_hits(const struct max_per_search *s, struct region *region, st
   if (s->n_hits > 0)
     memcpy(all, s->hits, s->n_hits * sizeof *all);
   for (size_t i = 0; i < s->found.n_hits; i++) {
-    uint32_t slot = keys_find(&s->arena->keys, s->found.hits[i].key);
-    all[s->n_hits + i] = (struct hit){
-      .key = keys_get(&s->arena->keys, slot),
-      .score = s->found.hits[i].score,
-      .similarity = s->found.hits[i].similarity,
-      .value = attribute_columns_value(s->arena->attributes, s->attribute, slot),
-    };
+    struct hit *hit = &all[s->n_hits + i];
+    *hit = s->found.hits[i];
+    hit->key = keys_get(&s->arena->keys, hit->slot);
+    hit->value = attribute_columns_value(s->arena->attributes, s->attribute, hit->slot);
   }
   if (s->n_rounds > 0 && n_all > 0)
     qsort(all, n_all, sizeof *all, query_compare_hits);
@@ -212,7 +209,7 @@ static err_t narrow(struct max_per_search *s, const struct crowding *crowding, s
   if (s->admit.words != s->words)
     copy_words(s);
   for (size_t i = 0; i < s->n_hits; i++)
-    bits_clear(s->words, keys_find(&s->arena->keys, s->hits[i].key));
+    bits_clear(s->words, s->hits[i].slot);
   TRY(clear_full(s, crowding, region));
   s->admit = (struct admit){ .words = s->words, .n_admitted = bits_count(s->words, n_words) };
   s->wider.k = later_k(s, n_missing);

@@ -145,6 +145,7 @@ static err_t copy_hits(const struct arena *arena, struct search_result *result, 
     if (i + HITS_AHEAD < answer->n_hits)
       keys_prefetch_text(&arena->keys, hits[i + HITS_AHEAD].slot);
     TRY(region_copy(region, keys_get(&arena->keys, hits[i].slot), &answer->hits[i].key));
+    answer->hits[i].slot = hits[i].slot;
     answer->hits[i].score = hits[i].score;
   }
   return ERR_OK;

@@ -136,7 +136,7 @@ static void begin_later(struct boosted_search *s)
 static void clear_found(struct boosted_search *s)
 {
   for (size_t i = 0; i < s->found.n_hits; i++)
-    bits_clear(s->left, keys_find(&s->on.arena->keys, s->found.hits[i].key));
+    bits_clear(s->left, s->found.hits[i].slot);
 }
 
 /* Let the words be those of the items that are left and have at least these boosts. Returns how many. */

@@ -167,12 +167,9 @@ double boosts_least(float score, double most_similar)
 
 void boosts_add(const struct boosts *b, struct hit *hits, size_t n)
 {
-  const struct keys *keys = &b->arena->keys;
-
   for (size_t i = 0; i < n; i++) {
-    uint32_t slot = keys_find(keys, hits[i].key);
-    hits[i].key = keys_get(keys, slot);
+    hits[i].key = keys_get(&b->arena->keys, hits[i].slot);
     hits[i].similarity = hits[i].score;
-    hits[i].score = boosts_score(hits[i].similarity, boosts_of_slot(b, slot));
+    hits[i].score = boosts_score(hits[i].similarity, boosts_of_slot(b, hits[i].slot));
   }
 }
