@@ -193,12 +193,13 @@ static int64_t search_batch(struct worker *w, struct lane *lane, int64_t began_n
 {
   struct query_batch *batch = &lane->batch;
   const struct pending_query *first = batch->queries[0];
+  int64_t searched_ns = clock_now_ns(); /* what users have seen was read before */
 
   for (size_t i = 0; i < batch->n; i++) {
     lane->queries[i] = &batch->queries[i]->query;
     lane->answers[i] = (struct answer){ 0 };
     if (batch->queries[i]->traced)
-      batch->queries[i]->traced->searched_ns = began_ns;
+      batch->queries[i]->traced->searched_ns = searched_ns;
   }
   err_code_t err =
       searcher_search(lane->searcher, first->number, &first->method, lane->queries, batch->n, lane->answers);
