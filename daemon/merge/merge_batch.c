@@ -123,6 +123,7 @@ static err_t encode(struct merge_batch *b, const struct answer *answer, struct m
   snprintf(message, sizeof message, "the answer cannot be written: %s", err_message());
   struct answer error = { .id = answer->id, .error = ANSWER_INTERNAL, .error_message = message };
   reply->error = error.error;
+  query_trace_note_error(reply->traced, query_error_words[ANSWER_INTERNAL], message);
   return wire_encode_answer(&error, reply->format, &b->region, &reply->value);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of a batch of answers on their way: what is sent again, what replaces it, and what is given up. The producer is
  * a stand-in. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -187,6 +188,26 @@ static void an_answer_has_the_key_the_format_and_the_trace_of_its_query(void **s
   assert_int_equal(decode(sent[0].value).generation, 3);
   assert_false(sent[1].has_key);
   assert_int_equal(sent[1].value.p[0], '{');
+}
+
+static void the_trace_of_an_answer_that_cannot_be_written_has_its_error(void **state)
+{
+  const struct span trace[] = { span_of_str("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01") };
+  const struct tracing_config with = { .endpoint = "http://127.0.0.1:1/", .source.topic = "", .counters = &counters };
+  struct partial partial = { .n_shards = 1, .k = 1, .model = span_of_str("m"), .is_json = true, .trace = trace, .n_trace = 1 };
+  struct hit hit = { .key = span_of_str("book"), .similarity = NAN }; /* JSON has no such number */
+  struct answer answer = {
+    .id = span_of_str("id"), .space = span_of_str("books"), .generation = 3, .hits = &hit, .n_hits = 1, .is_boosted = true,
+  };
+
+  (void)state;
+  assert_ok(tracing_open(&with, &batch.with.tracing));
+  add_answer("q", &partial, &answer);
+  assert_int_equal(batch.replies[0].error, ANSWER_INTERNAL);
+  assert_non_null(batch.replies[0].traced);
+  assert_string_equal(batch.replies[0].traced->error, "INTERNAL");
+  merge_batch_clear(&batch);
+  tracing_close(&batch.with.tracing);
 }
 
 /* A merge that begins again reads the marks: they say which queries it must not answer a second time. */
@@ -406,6 +427,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(an_answer_has_the_key_the_format_and_the_trace_of_its_query, begin, end),
+    cmocka_unit_test_setup_teardown(the_trace_of_an_answer_that_cannot_be_written_has_its_error, begin, end),
     cmocka_unit_test_setup_teardown(the_mark_of_a_query_is_where_its_parts_are, begin, end),
     cmocka_unit_test_setup_teardown(without_transactions_the_marks_are_sent_once_the_answers_are_delivered, begin, end),
     cmocka_unit_test_setup_teardown(a_topic_that_the_query_names_is_used_if_it_is_allowed_and_there, begin, end),
