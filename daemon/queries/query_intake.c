@@ -280,6 +280,8 @@ void query_intake_refuse_waiting(struct query_intake *in)
 {
   for (struct pending_query *query = at_least_list_take_all(&in->waiting), *next; query; query = next) {
     next = query->next;
+    if (query->traced)
+      query->traced->waited_ns = clock_now_ns();
     refuse(in, query, ANSWER_UNAVAILABLE, "the daemon is stopping: send the query again");
   }
 }
