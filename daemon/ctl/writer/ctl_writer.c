@@ -218,43 +218,55 @@ static bool lacks_room(const json_t *status)
                    strcmp(phase, catalogue_phase_name(CATALOGUE_DISK_FULL)) == 0);
 }
 
-/* Does an open transaction, of any producer, hold records back? */
-static bool is_held_back(const json_t *status)
+static bool has_partition(const struct ctl_positions *ours, json_int_t partition)
+{
+  for (size_t i = 0; i < ours->n; i++) {
+    if (ours->items[i].partition == partition)
+      return true;
+  }
+  return false;
+}
+
+/* Does an open transaction, of any producer, hold records back in a partition that has ours? */
+static bool is_held_back(const struct ctl_positions *ours, const json_t *status)
 {
   const json_t *row;
   size_t i;
 
   json_array_foreach(json_object_get(status, "catalogue_log"), i, row)
   {
-    if (json_integer_value(json_object_get(row, "held_back")) > 0)
+    if (json_integer_value(json_object_get(row, "held_back")) > 0 &&
+        has_partition(ours, json_integer_value(json_object_get(row, "partition"))))
       return true;
   }
   return false;
 }
 
-/* Return why the daemon may stand still. */
-static const char *reason_of(const json_t *status)
+/* Return why the daemon may stand still. One that starts behind an open transaction is not ready, and does not know
+ * that it waits for that. */
+static const char *reason_of(const json_t *status, bool is_held)
 {
   const char *problem = json_string_value(json_object_get(status, "problem"));
   const char *not_ready = json_string_value(json_object_get(status, "not_ready"));
 
-  if (problem || not_ready)
-    return problem ? problem : not_ready;
-  return is_held_back(status)
-             ? "a transaction is open in the topic, and nothing behind it is read until its producer ends it, or it "
-               "times out (transaction.timeout.ms); kafka-transactions.sh lists it and can abort it"
-             : "look at its log";
+  if (problem)
+    return problem;
+  if (is_held)
+    return "a transaction is open in the topic, and nothing behind it is read until its producer ends it, or it times "
+           "out (transaction.timeout.ms); kafka-transactions.sh lists it and can abort it";
+  return not_ready ? not_ready : "look at its log";
 }
 
 /* Say early what is in the way, and give up on a daemon that stands still. */
-static err_t judge(struct wait *wait, const json_t *status)
+static err_t judge(struct wait *wait, const struct ctl_positions *ours, const json_t *status)
 {
-  const char *reason = reason_of(status);
+  bool is_held = is_held_back(ours, status);
+  const char *reason = reason_of(status, is_held);
   int64_t now = clock_now_ns(), still_ms = (now - wait->moved_ns) / CLOCK_NS_PER_MS;
   bool is_full = lacks_room(status);
 
   wait->full_ns = !is_full ? 0 : wait->full_ns ? wait->full_ns : now;
-  if ((is_full || is_held_back(status)) && still_ms > OBSTACLE_SAID_MS && !wait->has_said_obstacle) {
+  if ((is_full || is_held) && still_ms > OBSTACLE_SAID_MS && !wait->has_said_obstacle) {
     if (wait->progress)
       ctl_progress_hide(wait->progress);
     ctl_say("the daemon waits%s: %s", is_full ? " for room" : "", reason);
@@ -277,7 +289,7 @@ static err_t look(struct ctl_writer *w, struct wait *wait)
   if (behind != wait->behind)
     wait->moved_ns = clock_now_ns();
   wait->behind = behind;
-  return behind > 0 ? judge(wait, status) : ERR_OK;
+  return behind > 0 ? judge(wait, &w->positions, status) : ERR_OK;
 }
 
 err_t ctl_writer_await_visible(struct ctl_writer *w, struct ctl_progress *progress, int64_t *visible_ns)
