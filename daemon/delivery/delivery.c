@@ -36,10 +36,10 @@ static void raise_alarm(struct delivery *d, err_code_t err)
     alarm_raise(d->with.alarm, "delivery", err);
 }
 
-/* Give up a reply. */
+/* Give up a reply whose ticket stays open: the query is answered, and traced, after a restart. */
 static void drop_reply(struct delivery *d, struct reply_record *reply)
 {
-  tracing_end(d->with.tracing, reply->traced, false);
+  tracing_drop(d->with.tracing, reply->traced);
   reply_pool_put(d->replies, reply);
 }
 
@@ -65,7 +65,8 @@ static void send_letter_instead(struct delivery *d, struct reply_record *reply, 
     .ticket = reply->ticket,
   };
   delivery_send_dead_letter(d, &letter);
-  drop_reply(d, reply);
+  tracing_end(d->with.tracing, reply->traced, false);
+  reply_pool_put(d->replies, reply);
 }
 
 static err_t send_error(struct delivery *d, struct reply_record *reply, const char *message)
@@ -117,7 +118,7 @@ static void replace(struct delivery *d, struct reply_record *reply, const char *
   reply->stage++;
   reply_message_explain(reply->n_value_bytes, was_own_topic, reason, message);
   query_trace_note_error(reply->traced, query_error_words[ANSWER_INTERNAL], message);
-  if (send_error(d, reply, message) != ERR_OK) { /* out of memory: the query is answered after a restart */
+  if (send_error(d, reply, message) != ERR_OK) { /* out of memory */
     raise_alarm(d, ERR_MEMORY);
     drop_reply(d, reply);
   }
@@ -146,9 +147,9 @@ static void end_reply(struct delivery *d, struct reply_record *reply, enum outle
   case OUTLET_REFUSED:
     replace(d, reply, reason);
     return;
-  case OUTLET_CLOSED: /* the ticket stays open: the query is answered after a restart */
+  case OUTLET_CLOSED:
     break;
-  case OUTLET_LOST: /* likewise */
+  case OUTLET_LOST:
     raise_alarm(d, err_set(ERR_KAFKA, __FILE__, __LINE__, "the producer of answers is lost: %s", reason));
     break;
   }
@@ -297,7 +298,7 @@ static err_t fill_record(struct reply_record *record, const struct delivery_repl
                            &(struct reply_texts){ reply->key, reply->id, reply->space, reply->head, &reply->trace });
 }
 
-/* Wait for room in the queue. If it is time to give up, the reply is dropped and its ticket stays open. */
+/* Wait for room in the queue. If it is time to give up, the reply is dropped. */
 static void send_answer(struct delivery *d, struct reply_record *record, const struct sender_message *message)
 {
   while (!outlet_send(d->answers, &record->item.item, message)) {
@@ -331,13 +332,13 @@ void delivery_send_reply(struct delivery *d, const struct delivery_reply *reply)
   };
   struct reply_record *record = wait_for_record(d);
 
-  if (!record) {
-    tracing_end(d->with.tracing, reply->traced, false);
+  if (!record) { /* as drop_reply() */
+    tracing_drop(d->with.tracing, reply->traced);
     return;
   }
   query_trace_note_sent(reply->traced, message.topic);
   err_code_t err = fill_record(record, reply);
-  if (err != ERR_OK) { /* the query is answered after a restart */
+  if (err != ERR_OK) {
     raise_alarm(d, err);
     drop_reply(d, record);
   } else if (reply->route == REPLY_TO_OWN_TOPIC) {

@@ -187,8 +187,6 @@ void tracing_end(struct tracing *t, struct query_trace *trace, bool is_delivered
 {
   if (!trace)
     return;
-  if (!is_delivered && !trace->error)
-    query_trace_note_error(trace, "UNDELIVERED", "no broker has taken the reply");
   trace->is_delivered = is_delivered;
   trace->ended_ns = clock_now_ns();
   trace_queue_push(t->traces, trace);

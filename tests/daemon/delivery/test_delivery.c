@@ -11,6 +11,8 @@
 #include <cmocka.h>
 
 #include "daemon/delivery/delivery.h"
+#include "daemon/tracing/tracing.h"
+#include "tests/support/collector_fixture.h"
 #include "tests/support/kafka_fixture.h"
 #include "tests/support/kafka_tap.h"
 #include "tests/support/log_watch.h"
@@ -20,6 +22,7 @@
 static struct kafka_fixture kafka;
 static struct counters counters;
 static struct offset_tracker *tracker; /* each test has its own */
+static struct tracing *tracing;        /* NULL: there are no spans */
 
 static int open_broker(void **state)
 {
@@ -70,6 +73,7 @@ static struct delivery *open_with(const struct kafka_layers *layers, struct alar
     .reply_timeout_ms = 3000,
     .counters = &counters,
     .tracker = tracker,
+    .tracing = tracing,
     .alarm = alarm,
   };
   struct delivery *d;
@@ -296,6 +300,9 @@ static void wait_for_open(size_t n_open)
 
 static void reply_with(struct stubborn *s, size_t i, struct span value)
 {
+  const struct trace_headers sampled = {
+    { span_of_str("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01") }
+  };
   struct delivery_reply reply = {
     .has_key = true,
     .key = span_of_str("client"),
@@ -306,6 +313,7 @@ static void reply_with(struct stubborn *s, size_t i, struct span value)
     .ticket = s->tickets[i],
     .partition = 2,
     .offset = (int64_t)i,
+    .traced = tracing_begin(tracing, &sampled, clock_now_ns()),
   };
 
   delivery_send_reply(s->delivery, &reply);
@@ -378,6 +386,32 @@ static void a_refused_reply_is_replaced_by_less_until_something_is_accepted(void
   assert_int_equal(counters_get(&counters.undeliverable), 1);
   assert_false(has_alarm(&s));
   close_stubborn(&s);
+}
+
+/* The trace of a query that is answered after a restart begins then. */
+static void a_query_has_spans_if_it_gets_a_letter_and_none_if_it_is_read_again(void **state)
+{
+  static struct collector_fixture server;
+  struct stubborn s;
+
+  (void)state;
+  collector_fixture_init(&server);
+  const struct tracing_config with = { .endpoint = server.url, .source.topic = "queries", .counters = &counters };
+  assert_ok(tracing_open(&with, &tracing));
+  open_stubborn(&s, NULL, 0);
+  stubborn_broker_refuse(&s.broker, RD_KAFKA_RESP_ERR_INVALID_RECORD, 3); /* the answer and both errors */
+  reply_to(&s, 0);
+  wait_for_open(QUERIES - 1);
+  rd_kafka_mock_broker_set_down(s.broker.cluster, 1);
+  reply_to(&s, 1);
+  delivery_give_up_at(s.delivery, clock_now_ns());
+  close_stubborn(&s);
+  tracing_close(&tracing);
+  assert_int_equal(offset_tracker_n_open(tracker), QUERIES - 1);
+  assert_int_equal(counters_get(&counters.spans), 2);
+  assert_non_null(strstr(collector_fixture_request(&server), "INTERNAL"));    /* the query */
+  assert_non_null(strstr(collector_fixture_request(&server), "UNDELIVERED")); /* the reply */
+  collector_fixture_fini(&server);
 }
 
 /* Brokers refuse whole batches: a small answer must not be lost for its neighbours. */
@@ -587,6 +621,7 @@ int main(void)
     TEST(nobody_waits_for_a_broker_beyond_the_time_to_give_up),
     TEST(a_letter_without_room_is_refused_and_blocks_nobody),
     TEST(a_refused_reply_is_replaced_by_less_until_something_is_accepted),
+    TEST(a_query_has_spans_if_it_gets_a_letter_and_none_if_it_is_read_again),
     TEST(an_answer_whose_batch_was_too_large_is_sent_alone),
     TEST(an_answer_is_sent_alone_by_a_renewed_producer),
     TEST(an_answer_over_the_limit_of_messages_becomes_an_error_with_its_size),
