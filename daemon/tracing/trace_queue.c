@@ -62,12 +62,15 @@ struct query_trace *trace_queue_take(struct trace_queue *q)
 
 void trace_queue_put(struct trace_queue *q, struct query_trace *list)
 {
+  struct query_trace *last = list;
+
+  if (!list)
+    return;
+  while (last->next)
+    last = last->next;
   pthread_mutex_lock(&q->mutex);
-  for (struct query_trace *trace = list, *next; trace; trace = next) {
-    next = trace->next;
-    trace->next = q->free_traces;
-    q->free_traces = trace;
-  }
+  last->next = q->free_traces;
+  q->free_traces = list;
   pthread_mutex_unlock(&q->mutex);
 }
 

@@ -18,7 +18,7 @@
 /* Queries that are traced at a time, and of which the spans are sent together: about 300 KB. */
 enum { TRACES_MAX = 4096, BATCH_TRACES = 128 };
 
-/* How long spans are gathered, a request may take, and a collector that is away is left alone between two tries. */
+/* How long spans are gathered, a request may take, and a collector is left alone between the first tries. */
 enum { GATHER_MS = 1000, TIMEOUT_MS = 5000, TRIES = 3, RETRY_MS = 1000 };
 
 /* How long a stop waits for the collector. */
@@ -31,7 +31,9 @@ struct tracing {
   struct tracing_config with;
   struct trace_queue *traces;
   struct collector *collector;
-  bool is_dropping;           /* which is logged. Thread: the exporter */
+  bool is_away;               /* after the newest request. These three are the exporter's */
+  bool is_dropping;           /* which is logged */
+  uint64_t n_full;            /* queries that found no free record, as far as that is logged */
   _Atomic int64_t give_up_ns; /* INT64_MAX until the daemon stops */
   struct pulse pulse;
   pthread_t thread;
@@ -45,35 +47,49 @@ static bool is_stopping(const struct tracing *t)
 
 /* ---- Sending ---- */
 
-static void note_dropped(struct tracing *t, enum counters_span_drop reason, uint64_t n_spans, const char *text)
+/* Say that spans are dropped, once until none are. */
+static void log_dropped(struct tracing *t, uint64_t n_spans, const char *text)
 {
-  counters_add(&t->with.counters->spans_dropped[reason], n_spans);
   if (!t->is_dropping)
     log_warn("spans_dropped", "spans=%" PRIu64 " reason=%s note=\"check tracing.endpoint and the collector\"", n_spans,
              log_quote(span_of_str(text)));
   t->is_dropping = true;
 }
 
-static void note_taken(struct tracing *t, uint64_t n_spans)
+static void note_dropped(struct tracing *t, enum counters_span_drop reason, uint64_t n_spans, const char *text)
 {
-  counters_add(&t->with.counters->spans, n_spans);
+  counters_add(&t->with.counters->spans_dropped[reason], n_spans);
+  log_dropped(t, n_spans, text);
+}
+
+/* Returns true if all spans were taken. */
+static bool note_answer(struct tracing *t, const struct collector_answer *answer, uint64_t n_spans)
+{
+  uint64_t n_rejected = answer->verdict == COLLECTOR_TOOK ? size_min(answer->n_rejected, n_spans) : n_spans;
+
+  t->is_away = answer->verdict == COLLECTOR_AWAY;
+  counters_add(&t->with.counters->spans, n_spans - n_rejected);
+  if (n_rejected > 0)
+    note_dropped(t, t->is_away ? SPAN_DROP_AWAY : SPAN_DROP_REFUSED, n_rejected, answer->reason);
+  return n_rejected == 0;
+}
+
+/* Queries that find no free record have been counted. Returns true if there are new ones. */
+static bool note_full(struct tracing *t)
+{
+  uint64_t n = counters_get(&t->with.counters->spans_dropped[SPAN_DROP_FULL]) - t->n_full;
+
+  t->n_full += n;
+  if (n > 0)
+    log_dropped(t, n, "too many queries are traced at a time, or the collector is slow");
+  return n > 0;
+}
+
+static void note_none_dropped(struct tracing *t)
+{
   if (t->is_dropping)
     log_info("spans_taken", "note=\"the collector takes spans again\"");
   t->is_dropping = false;
-}
-
-static void note_answer(struct tracing *t, const struct collector_answer *answer, uint64_t n_spans)
-{
-  uint64_t n_rejected = size_min(answer->n_rejected, n_spans);
-
-  if (answer->verdict != COLLECTOR_TOOK) {
-    note_dropped(t, answer->verdict == COLLECTOR_AWAY ? SPAN_DROP_AWAY : SPAN_DROP_REFUSED, n_spans, answer->reason);
-  } else if (n_rejected > 0) {
-    counters_add(&t->with.counters->spans, n_spans - n_rejected);
-    note_dropped(t, SPAN_DROP_REFUSED, n_rejected, answer->reason);
-  } else {
-    note_taken(t, n_spans);
-  }
 }
 
 /* Wait before another try. Returns false if the daemon stops. */
@@ -88,31 +104,51 @@ static bool back_off(const struct tracing *t)
   return !is_stopping(t);
 }
 
-static void send_spans(struct tracing *t, const char *request, uint64_t n_spans)
+/* A collector that was away is tried once. Returns true if all spans were taken. */
+static bool send_spans(struct tracing *t, const char *request, uint64_t n_spans)
 {
   struct collector_answer answer;
-  int n_tries = 0;
+  int n_tries = t->is_away ? TRIES - 1 : 0;
 
   do {
     pulse_beat();
     collector_post(t->collector, span_of_str(request), &t->give_up_ns, &answer);
   } while (answer.verdict == COLLECTOR_AWAY && ++n_tries < TRIES && back_off(t));
-  note_answer(t, &answer, n_spans);
+  return note_answer(t, &answer, n_spans);
 }
 
-/* Send all that waits. */
+/* Send the spans of a list of queries, or drop them. Returns true if all were taken. */
+static bool export_list(struct tracing *t, struct query_trace *list, bool is_dropped)
+{
+  size_t n_spans;
+  bool is_taken = false;
+  char *request = query_spans_encode(list, &t->with.source, &n_spans);
+
+  trace_queue_put(t->traces, list);
+  if (!request)
+    note_dropped(t, SPAN_DROP_FULL, n_spans, "out of memory");
+  else if (is_dropped)
+    counters_add(&t->with.counters->spans_dropped[SPAN_DROP_AWAY], n_spans);
+  else
+    is_taken = send_spans(t, request, n_spans);
+  free(request);
+  return is_taken;
+}
+
+/* Send all that waits. Once the collector is away, the rest is dropped: tries take seconds, and the pool fills. */
 static void export(struct tracing *t)
 {
   struct query_trace *list;
+  bool is_first = true, is_complete = true;
 
   while ((list = trace_queue_pop(t->traces, BATCH_TRACES))) {
-    size_t n_spans;
-    char *request = query_spans_encode(list, &t->with.source, &n_spans);
-    trace_queue_put(t->traces, list);
-    if (request)
-      send_spans(t, request, n_spans);
-    free(request);
+    is_complete &= export_list(t, list, t->is_away && !is_first);
+    is_complete &= !note_full(t);
+    is_first = false;
   }
+  is_complete &= !note_full(t); /* perhaps all records are with queries */
+  if (is_complete && !is_first)
+    note_none_dropped(t);
 }
 
 static void *run(void *context)
@@ -123,7 +159,7 @@ static void *run(void *context)
     pulse_begin(&t->with.alarm->pulses, &t->pulse, "tracing");
   while (!is_stopping(t)) {
     pulse_rest();
-    trace_queue_wait(t->traces, BATCH_TRACES, GATHER_MS);
+    trace_queue_wait(t->traces, t->is_away ? TRACES_MAX : BATCH_TRACES, GATHER_MS);
     export(t);
   }
   export(t);

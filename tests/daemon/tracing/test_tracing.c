@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of the exporter: which queries are traced, what it sends, what it drops and counts, and how it stops. */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,6 +106,7 @@ static void without_a_free_record_a_query_is_not_traced(void **state)
     list = trace;
   }
   assert_int_equal(counters_get(&counters.spans_dropped[SPAN_DROP_FULL]), 1);
+  log_watch_wait("too many queries are traced");
   tracing_drop(tracing, list);
   trace_one();
   wait_for(&counters.spans, SPANS_OF_ONE);
@@ -158,6 +160,57 @@ static void a_collector_that_is_away_is_logged_once(void **state)
   assert_int_equal(log_watch_count("spans_dropped"), n_before + 1);
 }
 
+/* Let the exporter wait for the collector, so that what is traced now waits, too. */
+static void hold_exporter(void)
+{
+  int n_before = server.n_requests;
+  int64_t end_ns = clock_now_ns() + 30 * CLOCK_NS_PER_S;
+
+  atomic_store(&server.mode, COLLECTOR_HANGS);
+  trace_one();
+  while (server.n_requests == n_before && clock_now_ns() < end_ns)
+    clock_sleep_ns(CLOCK_NS_PER_MS);
+  assert_int_equal(server.n_requests, n_before + 1);
+}
+
+/* Each request to a collector that hangs takes seconds. */
+static void while_the_collector_is_away_all_that_waits_is_dropped_after_one_try(void **state)
+{
+  enum { N = 300 }; /* more than one request */
+  int n_requests;
+
+  (void)state;
+  server.n_busy = INT_MAX;
+  hold_exporter();
+  for (int i = 0; i < N; i++)
+    trace_one();
+  atomic_store(&server.mode, COLLECTOR_ANSWERS);
+  wait_for(&counters.spans_dropped[SPAN_DROP_AWAY], (N + 1) * SPANS_OF_ONE);
+  n_requests = server.n_requests;
+  assert_int_equal(n_requests, 3);
+  trace_one();
+  wait_for(&counters.spans_dropped[SPAN_DROP_AWAY], (N + 2) * SPANS_OF_ONE);
+  assert_int_equal(server.n_requests, n_requests + 1);
+  server.n_busy = 0;
+  trace_one();
+  wait_for(&counters.spans, SPANS_OF_ONE);
+}
+
+static void a_slow_collector_is_logged_once(void **state)
+{
+  size_t n_before = log_watch_count("the collector is slow");
+  uint64_t n = 1;
+
+  (void)state;
+  hold_exporter();
+  for (struct query_trace *trace; n < TRACED_MAX && (trace = begin(SAMPLED)); n++)
+    tracing_end(tracing, trace, false);
+  assert_int_equal(counters_get(&counters.spans_dropped[SPAN_DROP_FULL]), 1);
+  atomic_store(&server.mode, COLLECTOR_ANSWERS);
+  wait_for(&counters.spans, n - 1 + SPANS_OF_ONE); /* the first has a span of its reply, too */
+  assert_int_equal(log_watch_count("the collector is slow"), n_before + 1);
+}
+
 static void a_close_sends_what_is_left(void **state)
 {
   enum { N = 300 }; /* more than one request */
@@ -169,13 +222,18 @@ static void a_close_sends_what_is_left(void **state)
   assert_int_equal(counters_get(&counters.spans), N * SPANS_OF_ONE);
 }
 
+/* The reason tells that the request was given up: libcurl's own timeout, five seconds, has other words. */
 static void a_close_does_not_wait_for_a_collector_that_hangs(void **state)
 {
+  size_t n_before = log_watch_count("Timeout was reached");
+
   (void)state;
   atomic_store(&server.mode, COLLECTOR_HANGS);
   trace_one();
   tracing_close(&tracing);
   assert_int_equal(counters_get(&counters.spans_dropped[SPAN_DROP_AWAY]), SPANS_OF_ONE);
+  assert_int_equal(server.n_requests, 1);
+  assert_int_equal(log_watch_count("Timeout was reached"), n_before + 1);
 }
 
 int main(void)
@@ -188,6 +246,9 @@ int main(void)
     cmocka_unit_test_setup_teardown(single_rejected_spans_are_counted, open_all, close_all),
     cmocka_unit_test_setup_teardown(a_busy_collector_is_asked_again, open_all, close_all),
     cmocka_unit_test_setup_teardown(a_collector_that_is_away_is_logged_once, open_all, close_all),
+    cmocka_unit_test_setup_teardown(while_the_collector_is_away_all_that_waits_is_dropped_after_one_try, open_all,
+                                    close_all),
+    cmocka_unit_test_setup_teardown(a_slow_collector_is_logged_once, open_all, close_all),
     cmocka_unit_test_setup_teardown(a_close_sends_what_is_left, open_all, close_all),
     cmocka_unit_test_setup_teardown(a_close_does_not_wait_for_a_collector_that_hangs, open_all, close_all),
   };
