@@ -324,6 +324,28 @@ class HeldBack(TopicCase):
         (row,) = self.status()["catalogue_log"]
         return row
 
+    def check_writer(self, producer):
+        """Check that sluicectl says what it waits for, and commit the transaction."""
+        words = [harness.build_dir() / "sluicectl", "--config", self.system.daemon.config_path, "delete", "nothing"]
+        with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as writer:
+            self.assertIn("the daemon waits: a transaction is open in the topic", writer.stderr.readline())
+            producer.commit_transaction(30)
+            self.assertEqual(writer.wait(60 * SLOWNESS), 0)
+
+    def test_an_open_transaction_is_said_by_a_daemon_that_starts_behind_it(self):
+        self.open("held-start", {"catalogue": {"ready_max_lag": 10}})
+        self.system.daemon.stop()
+        inside, behind = self.records(b"inside", 5), self.records(b"behind", 50)
+        with kafka_faults.open_transaction(broker, self.catalogue, inside, "held.start") as producer:
+            kafka_faults.write(broker, self.catalogue, behind)
+            self.system.daemon.start()
+            eventually(lambda: self.system.daemon.get("/status"), "the daemon to listen")
+            eventually(lambda: [row["held_back"] for row in self.status()["catalogue_log"]] == [55],
+                       "55 records to be reported as held back")
+            self.assertIn("catching up", self.status()["not_ready"])
+            self.check_writer(producer)
+        self.system.daemon.wait_ready()
+
     def test_an_open_transaction_is_said(self):
         self.open("held")
         self.load(self.records(b"before", 20))
@@ -342,11 +364,7 @@ class HeldBack(TopicCase):
             eventually(lambda: self.events("held_back"), "the event")
             time.sleep(2)
             self.assertEqual(len(self.events("held_back")), 1, self.events("held_back"))
-            words = [harness.build_dir() / "sluicectl", "--config", self.system.daemon.config_path, "delete", "nothing"]
-            with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as writer:
-                self.assertIn("the daemon waits: a transaction is open in the topic", writer.stderr.readline())
-                producer.commit_transaction(30)
-                self.assertEqual(writer.wait(60 * SLOWNESS), 0)
+            self.check_writer(producer)
         eventually(lambda: self.status()["items"] == 75, "the records behind the transaction")
         eventually(lambda: (self.log()["held_back"], self.log()["lag"], self.log()["age_s"]) == (0, 0, 0),
                    "lag and age to end")
