@@ -28,8 +28,8 @@ enum { COMPARED_SHARE = 128, COMPARED_FROM = 2, NOTED_WORDS = 4096 };
 enum { ROUNDS_MAX = 64, APPROXIMATE_ROUNDS_MAX = 8 };
 
 /* If a sixteenth of the items is left, and some thousands, a scan pays, or a round among about SEEDS items, found by a
- * sample. */
-enum { MANY_SHARE = 16, SAMPLE = 2048, SEEDS = 1024, SEEDS_SHARE = 4 };
+ * sample. With several boosts, each round takes a pass over all levels, and a scan pays earlier. */
+enum { MANY_SHARE = 16, SCANNED_SHARE = 64, SAMPLE = 2048, SEEDS = 1024, SEEDS_SHARE = 4 };
 
 err_t boosted_search_begin(const struct boosted_target *on, const struct query *query, struct region *region,
                            struct boosted_search *out)
@@ -210,12 +210,14 @@ static err_t prepare_scan(struct boosted_search *s, struct region *scratch)
 /* Make the n items of the words fewer if they are many, once in a search. */
 static err_t thin_out(struct boosted_search *s, struct region *scratch, uint64_t *n)
 {
-  bool are_many = *n > s->on.arena->n_slots / MANY_SHARE && *n > SEEDS_SHARE * SEEDS;
+  bool has_tables = s->on.columns->ops->score_tables != NULL;
+  size_t share = has_tables && s->boosts.n > 1 ? SCANNED_SHARE : MANY_SHARE;
+  bool are_many = *n > s->on.arena->n_slots / share && *n > SEEDS_SHARE * SEEDS;
 
   if (!are_many || s->was_thinned || !s->on.is_exact || threshold_of(s) == -INFINITY)
     return ERR_OK;
   s->was_thinned = true;
-  if (s->on.columns->ops->score_tables)
+  if (has_tables)
     return prepare_scan(s, scratch);
   seed(s, n);
   return ERR_OK;
