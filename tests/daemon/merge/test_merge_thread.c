@@ -224,11 +224,11 @@ static void a_sampled_query_has_spans_of_its_merge(void **state)
   wait_for_answer("first");
   merge_thread_close(&merge);
   tracing_close(&tracing);
-  collector_fixture_fini(&server);
   assert_int_equal(counters_get(&counters.spans), 3);
   assert_non_null(strstr(collector_fixture_request(&server), "\"name\":\"process partials\""));
   assert_non_null(strstr(collector_fixture_request(&server), "\"name\":\"wait\""));
   assert_non_null(strstr(collector_fixture_request(&server), "\"name\":\"send answers\""));
+  collector_fixture_fini(&server);
 }
 
 static void wait_until_ready(const struct merge_thread *t)
