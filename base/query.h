@@ -107,7 +107,7 @@ err_t query_verify_parameters(const struct value *parameters, size_t n);
 
 struct hit {
   struct span key;
-  uint32_t slot; /* in the arena that was searched, as long as the search holds it; 0 in an answer of others */
+  uint32_t slot; /* in the arena, while the search that has found it holds that; later without meaning */
   float score;
   float similarity;   /* the score without boosts, if the query has some */
   struct value value; /* of the attribute of max_per; VALUE_NULL: the item has none, or the query has no max_per */

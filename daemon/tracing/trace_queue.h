@@ -2,8 +2,8 @@
 /* A pool of records of traced queries, and the queue of those whose spans can be exported.
  *
  * The pool is the bound: a record is taken when a query is read, and comes back when its spans are sent or dropped. So
- * there is always room in the queue. Queries hold the lock for a few instructions, the
- * exporter for some microseconds, while it takes a batch.
+ * there is always room in the queue. Queries hold the lock for a few instructions, the exporter for some microseconds,
+ * while it takes a batch.
  *
  * Thread: any; the queue locks.
  */

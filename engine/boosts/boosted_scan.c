@@ -14,9 +14,6 @@ enum {
   LIMIT_LOW = BOOST_LEVEL_MAX * 3 / 4, /* below this the tables are made anew: they use a part of a byte only */
 };
 
-/* One table more costs time for a whole block. One less lets more items pass, whose sums take time. */
-enum { PASSED_MANY = 16, PASSED_FEW = 1, QUIET_BLOCKS = 8 };
-
 /* Return the similarity that an item needs which has the best boosts of those that do not pass in any case. */
 static float least_similarity(const struct boosted_scan *s, double least)
 {
@@ -60,38 +57,24 @@ static void compare_sums(struct boosted_scan *s, size_t first_word, size_t n, bo
   }
 }
 
-static void choose_n_tables(struct boosted_scan *s, uint64_t n_passed)
-{
-  s->n_quiet = n_passed <= PASSED_FEW ? s->n_quiet + 1 : 0;
-  if (n_passed >= PASSED_MANY && s->n_tables < s->similarity->n)
-    s->n_tables++;
-  if (s->n_quiet == QUIET_BLOCKS && s->n_tables > 0) {
-    s->n_tables--;
-    s->n_quiet = 0;
-  }
-}
-
 /* Look at the n slots from `first` on. n_slots: of all. */
 static void scan_block(struct boosted_scan *s, size_t first, size_t n, size_t n_slots)
 {
   const struct score_tables *t = s->similarity;
   const uint8_t *rows[PQ_TABLES_MAX], *next[PQ_TABLES_MAX];
   bool has_next = first + PQ_BLOCK_ITEMS < n_slots;
-  const struct boost_tables others = { t->tables, rows, has_next ? next : NULL, s->n_tables };
+  const struct boost_tables others = { t->tables, rows, has_next ? next : NULL, t->n };
 
   t->ops->find_rows(t, first, rows);
   if (has_next)
     t->ops->find_rows(t, first + PQ_BLOCK_ITEMS, next);
   boost_levels_narrow(s->bounds->levels, &others, first, n, s->limit, s->words + first / 64);
-  choose_n_tables(s, bits_count(s->words + first / 64, bits_words(n)));
   compare_sums(s, first / 64, bits_words(n), true);
   lower_limit(s, s->limit < LIMIT_LOW);
 }
 
 static void begin(struct boosted_scan *s)
 {
-  s->n_tables = s->similarity->n - s->similarity->n * 3 / 8;
-  s->n_quiet = 0;
   s->n_scored = 0;
   lower_limit(s, true);
 }

@@ -19,8 +19,6 @@ struct boosted_scan {
   uint64_t n_left;   /* bits of the words, after the scan */
   uint64_t n_scored; /* items whose sums were computed */
   uint8_t limit;     /* items with more levels have too small sums */
-  size_t n_tables;   /* so many of the similarity's are scanned: those in which items lose most */
-  size_t n_quiet;    /* blocks in a row in which hardly an item passed */
 };
 
 /* Clear the bits of items that cannot be among the k best sums, for several queries in one arena at once.

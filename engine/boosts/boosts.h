@@ -71,7 +71,7 @@ static inline float boosts_score(float similarity, double sum)
  * less. -infinity for a score of -infinity. */
 double boosts_least(float score, double most_similar);
 
-/* Add boosts to hits [n] that were found without them. Their keys become the arena's. */
+/* Add boosts to hits [n] that a search of the arena has found without them. Their keys become the arena's. */
 void boosts_add(const struct boosts *b, struct hit *hits, size_t n);
 
 #endif
