@@ -4,13 +4,13 @@
 #include <stdio.h>
 
 #include "base/mapped_read.h"
-#include "daemon/check.h"
-#include "daemon/command_line.h"
 #include "daemon/exit_status.h"
 #include "daemon/journal/journal.h"
 #include "daemon/merge/merge_service.h"
 #include "daemon/serve.h"
 #include "daemon/service.h"
+#include "daemon/setup/check.h"
+#include "daemon/setup/command_line.h"
 #include "daemon/signals.h"
 
 /* jemalloc reads its settings from a variable of this name. With a background thread, freed memory returns to the

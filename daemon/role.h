@@ -4,9 +4,9 @@
 #ifndef DAEMON_ROLE_H
 #define DAEMON_ROLE_H
 
-#include "daemon/alarm.h"
 #include "daemon/config/config.h"
-#include "daemon/readiness.h"
+#include "daemon/health/alarm.h"
+#include "daemon/health/readiness.h"
 
 /* The functions get `service`. Thread: main, unless one says otherwise. */
 struct role {

@@ -15,8 +15,8 @@
 #include "base/log.h"
 #include "base/log_limit.h"
 #include "daemon/exit_status.h"
-#include "daemon/liveness.h"
-#include "daemon/reload.h"
+#include "daemon/health/liveness.h"
+#include "daemon/reload/reload.h"
 #include "daemon/signals.h"
 #include "daemon/stop.h"
 

@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "daemon/pulse.h"
-#include "daemon/renewal_wait.h"
+#include "daemon/health/pulse.h"
+#include "ingest/kafka/renewal_wait.h"
 #include "ingest/kafka/sender.h"
 
 enum { STEP_MS_MAX = 100, TAKE_BACK_MS = 1000 };

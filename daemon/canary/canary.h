@@ -8,10 +8,10 @@
 #ifndef DAEMON_CANARY_CANARY_H
 #define DAEMON_CANARY_CANARY_H
 
-#include "daemon/alarm.h"
 #include "daemon/config/config.h"
-#include "daemon/counters.h"
-#include "daemon/kafka_setup.h"
+#include "daemon/counters/counters.h"
+#include "daemon/health/alarm.h"
+#include "daemon/setup/kafka_setup.h"
 #include "engine/engine.h"
 
 #define CANARY_KEY "sluice.canary"

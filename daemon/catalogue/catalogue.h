@@ -9,13 +9,13 @@
 #ifndef DAEMON_CATALOGUE_CATALOGUE_H
 #define DAEMON_CATALOGUE_CATALOGUE_H
 
-#include "daemon/alarm.h"
 #include "daemon/catalogue/catalogue_phase.h"
 #include "daemon/catalogue/catalogue_report.h"
 #include "daemon/config/config.h"
-#include "daemon/counters.h"
+#include "daemon/counters/counters.h"
 #include "daemon/delivery/delivery.h"
-#include "daemon/kafka_setup.h"
+#include "daemon/health/alarm.h"
+#include "daemon/setup/kafka_setup.h"
 #include "engine/engine.h"
 #include "store/store.h"
 

@@ -28,13 +28,13 @@
 #ifndef DAEMON_CATALOGUE_CATALOGUE_STATE_H
 #define DAEMON_CATALOGUE_CATALOGUE_STATE_H
 
+#include "base/age_watch.h"
 #include "base/background.h"
-#include "daemon/age_watch.h"
 #include "daemon/catalogue/catalogue.h"
 #include "daemon/catalogue/catalogue_rebuild.h"
 #include "daemon/catalogue/item_batch.h"
+#include "daemon/health/pulse.h"
 #include "daemon/models/models.h"
-#include "daemon/pulse.h"
 #include "daemon/topic/followed_topic.h"
 #include "daemon/topic/letter_window.h"
 #include "daemon/topic/topic_audit.h"

@@ -7,9 +7,9 @@
 
 #include <stdatomic.h>
 
-#include "daemon/alarm.h"
-#include "daemon/counters.h"
+#include "daemon/counters/counters.h"
 #include "daemon/delivery/outlet.h"
+#include "daemon/health/alarm.h"
 #include "ingest/readers/offset_tracker.h"
 
 struct dead_letters;

@@ -12,7 +12,7 @@
 #include "base/region.h"
 #include "daemon/delivery/heartbeat.h"
 #include "daemon/delivery/reply_message.h"
-#include "daemon/pulse.h"
+#include "daemon/health/pulse.h"
 #include "ingest/wire/wire_partial.h"
 
 /* New replies wait while WAITING_MAX answers wait to be sent again. REPLIES_MAX replies can be on their way: more than

@@ -11,10 +11,10 @@
 #ifndef DAEMON_DELIVERY_DELIVERY_H
 #define DAEMON_DELIVERY_DELIVERY_H
 
-#include "daemon/alarm.h"
-#include "daemon/counters.h"
+#include "daemon/counters/counters.h"
 #include "daemon/delivery/dead_letters.h"
 #include "daemon/delivery/reply_pool.h"
+#include "daemon/health/alarm.h"
 #include "daemon/tracing/tracing.h"
 #include "ingest/kafka/kafka_properties.h"
 #include "ingest/kafka/trace_headers.h"

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "daemon/renewal_wait.h"
+#include "ingest/kafka/renewal_wait.h"
 
 enum { POLL_MS = 100, BUSY_POLL_MS = 10, RETRY_MS = 250 };
 

@@ -9,7 +9,7 @@
 
 #include <stdatomic.h>
 
-#include "daemon/pulse.h"
+#include "daemon/health/pulse.h"
 #include "ingest/kafka/sender.h"
 
 struct outlet;

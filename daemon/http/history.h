@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "daemon/counters.h"
+#include "daemon/counters/counters.h"
 
 enum { HISTORY_STEP_S = 5, HISTORY_MAX = 120 };
 

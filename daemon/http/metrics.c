@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Build the body of /metrics, in the text format of Prometheus. Counters and histograms are rows in daemon/counters.h;
- * gauges are here, and those of the catalogue in daemon/http/sections/catalogue_status.c. */
+/* Build the body of /metrics, in the text format of Prometheus. Counters and histograms are rows in
+ * daemon/counters/counters.h; gauges are here, those of the catalogue in daemon/http/sections/catalogue_status.c. */
 #include "daemon/http/metrics.h"
 
 #include <assert.h>
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "daemon/http/print/metric_print.h"
 #include "daemon/http/sections/catalogue_status.h"
 #include "daemon/http/sections/certificate_metrics.h"
 #include "daemon/http/sections/kafka_metrics.h"
-#include "daemon/http/print/metric_print.h"
+#include "daemon/http/sections/models_status.h"
 #include "daemon/http/sections/process_metrics.h"
 #include "daemon/http/sections/search_metrics.h"
-#include "daemon/http/sections/models_status.h"
 #include "daemon/http/sections/seen_status.h"
 #include "daemon/http/sections/store_metrics.h"
 

@@ -6,12 +6,12 @@
 #include <stdatomic.h>
 
 #include "daemon/catalogue/catalogue.h"
+#include "daemon/counters/search_counters.h"
+#include "daemon/health/readiness.h"
 #include "daemon/http/history.h"
 #include "daemon/http/other_pages.h"
 #include "daemon/queries/trial.h"
-#include "daemon/readiness.h"
 #include "daemon/seen/seen.h"
-#include "daemon/search_counters.h"
 
 struct status {
   const struct config *config;

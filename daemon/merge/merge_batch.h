@@ -7,10 +7,10 @@
 #ifndef DAEMON_MERGE_MERGE_BATCH_H
 #define DAEMON_MERGE_MERGE_BATCH_H
 
+#include "base/age_watch.h"
 #include "base/region.h"
-#include "daemon/age_watch.h"
 #include "daemon/config/config.h"
-#include "daemon/counters.h"
+#include "daemon/counters/counters.h"
 #include "daemon/merge/merge_counters.h"
 #include "daemon/merge/open_joins.h"
 #include "daemon/tracing/tracing.h"

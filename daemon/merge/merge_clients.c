@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "daemon/pulse.h"
+#include "daemon/health/pulse.h"
 #include "ingest/kafka/kafka_renewal.h"
 
 /* Room for a host's name, an address, and what is put around them. */

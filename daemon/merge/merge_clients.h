@@ -16,8 +16,8 @@
 #define DAEMON_MERGE_MERGE_CLIENTS_H
 
 #include "daemon/config/config.h"
-#include "daemon/kafka_setup.h"
-#include "daemon/renewal_wait.h"
+#include "daemon/setup/kafka_setup.h"
+#include "ingest/kafka/renewal_wait.h"
 #include "ingest/readers/partial_reader.h"
 #include "ingest/readers/transaction.h"
 

@@ -4,7 +4,7 @@
 #define DAEMON_MERGE_MERGE_PAGES_H
 
 #include "daemon/config/config.h"
-#include "daemon/counters.h"
+#include "daemon/counters/counters.h"
 #include "daemon/http/other_pages.h"
 #include "daemon/merge/merge_counters.h"
 #include "daemon/merge/shards_heard.h"

@@ -10,7 +10,7 @@
 #include "daemon/http/http.h"
 #include "daemon/merge/merge_pages.h"
 #include "daemon/merge/merge_thread.h"
-#include "daemon/tracing_setup.h"
+#include "daemon/setup/tracing_setup.h"
 #include "ingest/kafka/kafka_closing.h"
 #include "ingest/kafka/kafka_trouble.h"
 

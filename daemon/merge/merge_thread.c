@@ -8,10 +8,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "daemon/health/pulse.h"
 #include "daemon/merge/answered_queries.h"
 #include "daemon/merge/merge_batch.h"
 #include "daemon/merge/merge_clients.h"
-#include "daemon/pulse.h"
 #include "ingest/wire/wire_partial.h"
 
 enum { POLL_MS = 100, RETRY_MS = 100, RECORDS_AT_ONCE = 1000, COMMIT_EVERY_MS = 1000 };

@@ -8,11 +8,11 @@
 #ifndef DAEMON_MERGE_MERGE_THREAD_H
 #define DAEMON_MERGE_MERGE_THREAD_H
 
-#include "daemon/alarm.h"
-#include "daemon/counters.h"
-#include "daemon/kafka_setup.h"
+#include "daemon/counters/counters.h"
+#include "daemon/health/alarm.h"
 #include "daemon/merge/merge_counters.h"
 #include "daemon/merge/shards_heard.h"
+#include "daemon/setup/kafka_setup.h"
 #include "daemon/tracing/tracing.h"
 
 struct merge_thread;

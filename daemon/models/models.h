@@ -9,10 +9,10 @@
 #ifndef DAEMON_MODELS_MODELS_H
 #define DAEMON_MODELS_MODELS_H
 
-#include "daemon/counters.h"
+#include "daemon/counters/counters.h"
 #include "daemon/delivery/delivery.h"
-#include "daemon/kafka_setup.h"
 #include "daemon/models/models_report.h"
+#include "daemon/setup/kafka_setup.h"
 #include "daemon/shadow/shadow_board.h"
 
 struct models;

@@ -4,7 +4,7 @@
 #ifndef DAEMON_QUERIES_QUERY_INTAKE_H
 #define DAEMON_QUERIES_QUERY_INTAKE_H
 
-#include "daemon/age_watch.h"
+#include "base/age_watch.h"
 #include "daemon/queries/at_least_list.h"
 #include "daemon/queries/query_thread.h"
 #include "ingest/readers/query_reader.h"

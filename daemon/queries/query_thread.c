@@ -9,13 +9,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/config/config_shard.h"
-#include "daemon/engine_setup.h"
-#include "daemon/pulse.h"
+#include "daemon/health/pulse.h"
 #include "daemon/queries/query_handover.h"
 #include "daemon/queries/query_intake.h"
 #include "daemon/queries/query_member.h"
 #include "daemon/queries/search_worker.h"
-#include "daemon/renewal_wait.h"
+#include "daemon/setup/engine_setup.h"
+#include "ingest/kafka/renewal_wait.h"
 #include "ingest/readers/query_reader.h"
 
 /* How long to wait for a record: while nothing else can happen, and while something else may be due. */

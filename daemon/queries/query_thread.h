@@ -9,13 +9,13 @@
 #ifndef DAEMON_QUERIES_QUERY_THREAD_H
 #define DAEMON_QUERIES_QUERY_THREAD_H
 
-#include "daemon/alarm.h"
 #include "daemon/config/config.h"
-#include "daemon/kafka_setup.h"
+#include "daemon/counters/search_counters.h"
+#include "daemon/health/alarm.h"
 #include "daemon/queries/reply.h"
 #include "daemon/queries/trial.h"
-#include "daemon/search_counters.h"
 #include "daemon/seen/seen.h"
+#include "daemon/setup/kafka_setup.h"
 #include "daemon/shadow/shadow_board.h"
 #include "daemon/tracing/tracing.h"
 #include "engine/engine.h"

@@ -4,7 +4,7 @@
 #define DAEMON_QUERIES_REPLY_H
 
 #include "daemon/config/config.h"
-#include "daemon/counters.h"
+#include "daemon/counters/counters.h"
 #include "daemon/delivery/delivery.h"
 #include "daemon/queries/query_queue.h"
 #include "daemon/queries/shard_part.h"

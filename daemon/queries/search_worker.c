@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "daemon/pulse.h"
+#include "daemon/health/pulse.h"
 #include "daemon/queries/seen_sets.h"
 #include "daemon/queries/shadow_thread.h"
 

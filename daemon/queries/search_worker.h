@@ -3,11 +3,11 @@
 #ifndef DAEMON_QUERIES_SEARCH_WORKER_H
 #define DAEMON_QUERIES_SEARCH_WORKER_H
 
-#include "daemon/alarm.h"
+#include "daemon/counters/search_counters.h"
+#include "daemon/health/alarm.h"
 #include "daemon/queries/reply.h"
-#include "daemon/search_counters.h"
-#include "daemon/shadow/shadow_board.h"
 #include "daemon/seen/seen.h"
+#include "daemon/shadow/shadow_board.h"
 #include "engine/engine.h"
 
 struct search_workers;

@@ -10,10 +10,10 @@
 #ifndef DAEMON_QUERIES_SHADOW_THREAD_H
 #define DAEMON_QUERIES_SHADOW_THREAD_H
 
-#include "daemon/counters.h"
-#include "daemon/kafka_setup.h"
+#include "daemon/counters/counters.h"
 #include "daemon/queries/query_queue.h"
 #include "daemon/queries/seen_sets.h"
+#include "daemon/setup/kafka_setup.h"
 #include "daemon/shadow/shadow_board.h"
 #include "engine/engine.h"
 

@@ -12,7 +12,7 @@
 #define DAEMON_QUERIES_TRIAL_H
 
 #include "daemon/config/config.h"
-#include "daemon/counters.h"
+#include "daemon/counters/counters.h"
 
 enum { TRIAL_K_MAX = 100, TRIAL_WAIT_S = 5, TRIAL_RESTS = 9, TRIAL_MESSAGE_BYTES = 512 };
 

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "daemon/pulse.h"
+#include "daemon/health/pulse.h"
 #include "daemon/seen/seen_batch.h"
 #include "daemon/seen/seen_topic.h"
 #include "daemon/seen/user_stamps.h"

@@ -7,12 +7,12 @@
 #define DAEMON_SEEN_SEEN_H
 
 #include "base/region.h"
-#include "daemon/alarm.h"
 #include "daemon/config/config.h"
-#include "daemon/counters.h"
+#include "daemon/counters/counters.h"
 #include "daemon/delivery/delivery.h"
-#include "daemon/kafka_setup.h"
+#include "daemon/health/alarm.h"
 #include "daemon/seen/seen_progress.h"
+#include "daemon/setup/kafka_setup.h"
 #include "store/seen/seen_store.h"
 
 struct seen;

@@ -8,10 +8,10 @@
 #ifndef DAEMON_SHADOW_SHADOW_TOPIC_H
 #define DAEMON_SHADOW_SHADOW_TOPIC_H
 
-#include "daemon/counters.h"
-#include "daemon/kafka_setup.h"
-#include "daemon/renewal_wait.h"
+#include "daemon/counters/counters.h"
+#include "daemon/setup/kafka_setup.h"
 #include "daemon/shadow/shadow_measures.h"
+#include "ingest/kafka/renewal_wait.h"
 #include "ingest/kafka/sender.h"
 
 /* It must not move while it is open. */

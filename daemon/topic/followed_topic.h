@@ -11,8 +11,8 @@
 #ifndef DAEMON_TOPIC_FOLLOWED_TOPIC_H
 #define DAEMON_TOPIC_FOLLOWED_TOPIC_H
 
-#include "daemon/renewal_wait.h"
 #include "daemon/topic/topic_position.h"
+#include "ingest/kafka/renewal_wait.h"
 #include "ingest/readers/topic_reader.h"
 
 struct followed_topic {

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/size.h"
-#include "daemon/pulse.h"
+#include "daemon/health/pulse.h"
 #include "daemon/tracing/collector.h"
 #include "daemon/tracing/trace_queue.h"
 

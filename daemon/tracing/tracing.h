@@ -9,8 +9,8 @@
 #ifndef DAEMON_TRACING_TRACING_H
 #define DAEMON_TRACING_TRACING_H
 
-#include "daemon/alarm.h"
-#include "daemon/counters.h"
+#include "daemon/counters/counters.h"
+#include "daemon/health/alarm.h"
 #include "daemon/tracing/query_spans.h"
 #include "ingest/kafka/trace_headers.h"
 

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "daemon/search_counters.h"
+#include "daemon/counters/search_counters.h"
 #include "engine/engine.h"
 
 void search_metrics_print(const struct search_counters *search_counters, struct engine *engine, FILE *out);
