@@ -6,6 +6,13 @@ set(CMAKE_C_EXTENSIONS ON)
 set(CMAKE_C_FLAGS_DEV "-O2 -g")
 set(CMAKE_CXX_FLAGS_DEV "-O2 -g")
 set(CMAKE_C_FLAGS_RELEASE "-O2 -g -DNDEBUG")
+# Hundreds of test programs are linked. gold takes a tenth of the time.
+include(CheckLinkerFlag)
+check_linker_flag(C -fuse-ld=gold SLUICE_HAS_GOLD)
+if(SLUICE_HAS_GOLD)
+  set(CMAKE_EXE_LINKER_FLAGS_DEV "-fuse-ld=gold")
+  set(CMAKE_EXE_LINKER_FLAGS_DEBUG "-fuse-ld=gold")
+endif()
 
 # There is no global -march: each file for an instruction set has its own flags. -ffp-contract=off keeps a compiler from
 # fusing multiplications and additions, so that every compiler gives the same bits.
