@@ -37,15 +37,10 @@ enum { CHUNK_WORDS = 512 };
 
 err_t max_per_check(const struct max_per *max_per, const struct attributes *attributes)
 {
-  size_t found = attributes_find(attributes, max_per->attribute, 0);
+  size_t found;
 
-  if (attributes->n == 0)
-    FAIL(ERR_QUERY, "max_per.attribute: the configuration has no attributes");
-  if (found == ATTRIBUTE_NONE) {
-    struct span nearest = attributes_nearest(attributes, max_per->attribute);
-    FAIL(ERR_QUERY, "max_per.attribute: %s is not an attribute; the nearest is '%.*s'", log_quote(max_per->attribute),
-         (int)nearest.n, (const char *)nearest.p);
-  }
+  if (attributes_find_asked(attributes, max_per->attribute, &found) != ERR_OK)
+    FAIL(ERR_QUERY, "max_per.attribute: %s", err_message());
   enum attribute_type type = attributes->v[found].type;
   if (type != ATTRIBUTE_KEYWORD && type != ATTRIBUTE_INTEGER && type != ATTRIBUTE_BOOL)
     FAIL(ERR_QUERY, "max_per.attribute: '%.*s' is of type %s; it must be of type keyword, integer or bool",

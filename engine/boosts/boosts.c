@@ -39,19 +39,15 @@ static err_t check_type(const struct boost *boost, const struct attribute *attri
 
 static err_t check_boost(const struct boost *boost, const struct attributes *attributes)
 {
+  size_t found;
+
   if (boost->attribute.n == 0) {
     if (boost->half_life_ms > 0)
       FAIL(ERR_QUERY, "half_life_ms: a filter has no age");
     return ERR_OK;
   }
-  if (attributes->n == 0)
-    FAIL(ERR_QUERY, "attribute: the configuration has no attributes");
-  size_t found = attributes_find(attributes, boost->attribute, 0);
-  if (found == ATTRIBUTE_NONE) {
-    struct span nearest = attributes_nearest(attributes, boost->attribute);
-    FAIL(ERR_QUERY, "attribute: %s is not an attribute; the nearest is '%.*s'", log_quote(boost->attribute),
-         (int)nearest.n, (const char *)nearest.p);
-  }
+  if (attributes_find_asked(attributes, boost->attribute, &found) != ERR_OK)
+    FAIL(ERR_QUERY, "attribute: %s", err_message());
   return check_type(boost, &attributes->v[found]);
 }
 
