@@ -82,8 +82,10 @@ struct query {
   struct max_per max_per;
   struct boost *boosts;
   size_t n_boosts;
-  bool has_now;        /* the next field is known */
-  int64_t now_unix_ms; /* ages in boosts are counted to it */
+  bool has_now;            /* the next field is known */
+  int64_t now_unix_ms;     /* ages in boosts are counted to it */
+  struct span *attributes; /* names of those that the hits show */
+  size_t n_attributes;
   struct position *at_least;
   size_t n_at_least;
   struct span exclude_seen_by; /* a user, at most SEEN_USER_MAX bytes; empty: nobody */
@@ -111,6 +113,8 @@ struct hit {
   float score;
   float similarity;   /* the score without boosts, if the query has some */
   struct value value; /* of the attribute of max_per; VALUE_NULL: the item has none, or the query has no max_per */
+  struct attribute_value *attributes; /* those of the query's attributes that the item has, in the query's order */
+  size_t n_attributes;
 };
 
 /* Compare two hits for qsort(): the best first, those of equal scores in the order of their keys. */

@@ -10,6 +10,7 @@
 #include "engine/boosts/boosts.h"
 #include "engine/engine_state.h"
 #include "engine/filter/filter.h"
+#include "engine/hit_attributes.h"
 #include "engine/like.h"
 #include "engine/max_per.h"
 
@@ -106,6 +107,7 @@ static err_t check_query(const struct engine *e, const struct arena *a, const st
   if (query->max_per.n)
     TRY(max_per_check(&query->max_per, &e->attributes));
   TRY(boosts_check(query, &e->attributes));
+  TRY(hit_attributes_check(query, &e->attributes));
   return query->like.n ? like_check(query, s, &e->backends) : s->similarity->check_query(s->model, query);
 }
 

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "engine/boosts/boosts.h"
 #include "engine/explain.h"
+#include "engine/hit_attributes.h"
 #include "engine/like.h"
 #include "engine/search_rounds.h"
 
@@ -128,6 +129,19 @@ static err_t explain(const struct search *s, const struct query *query, const st
   return ERR_OK;
 }
 
+static err_t show_attributes(const struct search *s, const struct query *query, struct answer *answer)
+{
+  const char *problem = NULL;
+
+  TRY(hit_attributes_copy(s->arena, &s->searcher->engine->attributes, query, &s->searcher->scratch, answer, &problem));
+  if (problem) {
+    answer->error = ANSWER_BAD_QUERY;
+    answer->error_message = problem;
+    answer->n_hits = 0;
+  }
+  return ERR_OK;
+}
+
 static err_t search_arena(struct search *s, const struct query *const *queries, size_t n, struct answer *answers)
 {
   TRY(resolve(s, queries, n, answers, &queries));
@@ -136,6 +150,8 @@ static err_t search_arena(struct search *s, const struct query *const *queries, 
   for (size_t i = 0; i < n; i++) {
     if (queries[i]->n_explain > 0 && !answers[i].error)
       TRY(explain(s, queries[i], &s->admission.admits[i], &answers[i]));
+    if (queries[i]->n_attributes > 0 && !answers[i].error)
+      TRY(show_attributes(s, queries[i], &answers[i]));
   }
   return ERR_OK;
 }

@@ -53,6 +53,8 @@ err_t attribute_column_copy(struct attribute_column *c, const struct attribute_c
 err_t attribute_column_finish(struct attribute_column *c, size_t n_slots);
 struct attribute_cell attribute_column_cell(const struct attribute_column *c, uint32_t slot);
 struct value attribute_column_value(const struct attribute_column *c, uint32_t slot);
+err_t attribute_column_copy_value(const struct attribute_column *c, uint32_t slot, struct region *region,
+                                  struct value *out);
 bool attribute_column_number(const struct attribute_column *c, uint32_t slot, double *out);
 bool attribute_column_range(const struct attribute_column *c, double *low, double *high);
 bool attribute_column_bucket_range(const struct attribute_column *c, unsigned bucket, double *low, double *high);

@@ -89,6 +89,12 @@ struct value attribute_columns_value(const struct attribute_columns *c, size_t a
   return attribute_column_value(&c->v[attribute], slot);
 }
 
+err_t attribute_columns_copy_value(const struct attribute_columns *c, size_t attribute, uint32_t slot,
+                                   struct region *region, struct value *out)
+{
+  return attribute_column_copy_value(&c->v[attribute], slot, region, out);
+}
+
 bool attribute_columns_number(const struct attribute_columns *c, size_t attribute, uint32_t slot, double *out)
 {
   return attribute_column_number(&c->v[attribute], slot, out);

@@ -72,9 +72,13 @@ struct attribute_cell {
 };
 struct attribute_cell attribute_columns_cell(const struct attribute_columns *c, size_t attribute, uint32_t slot);
 
-/* The value of a slot; VALUE_NULL: it has none. The attribute is a bool, keyword or integer. A text is valid until the
- * columns change. */
+/* The value of a slot; VALUE_NULL: it has none. The attribute is no set of keywords. A text is valid until the columns
+ * change. */
 struct value attribute_columns_value(const struct attribute_columns *c, size_t attribute, uint32_t slot);
+
+/* Copy the value of a slot into a region. The texts of a set are in bytewise order. Returns ERR_MEMORY. */
+err_t attribute_columns_copy_value(const struct attribute_columns *c, size_t attribute, uint32_t slot,
+                                   struct region *region, struct value *out);
 
 /* Read the number of a slot, rounded to a double; false: it has none. The attribute is an integer, a number or a time.
  */

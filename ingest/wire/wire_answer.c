@@ -47,6 +47,30 @@ static err_t make_method(const struct answer *answer, struct region *r, Sluice__
   return ERR_OK;
 }
 
+static err_t make_attribute(const struct attribute_value *from, struct region *r,
+                            Sluice__V1__Hit__AttributesEntry **out)
+{
+  Sluice__V1__Hit__AttributesEntry *entry;
+  struct span name;
+
+  TRY(region_array(r, 1, sizeof *entry, &entry));
+  TRY(region_copy(r, from->name, &name)); /* for the zero byte after it */
+  sluice__v1__hit__attributes_entry__init(entry);
+  entry->key = (char *)name.p;
+  TRY(wire_value_make(&from->value, r, &entry->value));
+  *out = entry;
+  return ERR_OK;
+}
+
+static err_t make_attributes(const struct hit *hit, struct region *r, Sluice__V1__Hit *out)
+{
+  TRY(region_array(r, hit->n_attributes, sizeof *out->attributes, &out->attributes));
+  for (size_t i = 0; i < hit->n_attributes; i++)
+    TRY(make_attribute(&hit->attributes[i], r, &out->attributes[i]));
+  out->n_attributes = hit->n_attributes;
+  return ERR_OK;
+}
+
 static err_t make_hits(const struct answer *answer, struct region *r, Sluice__V1__Answer *out)
 {
   Sluice__V1__Hit *hits;
@@ -66,6 +90,7 @@ static err_t make_hits(const struct answer *answer, struct region *r, Sluice__V1
     }
     if (hit->value.kind != VALUE_NULL)
       TRY(wire_value_make(&hit->value, r, &hits[i].value));
+    TRY(make_attributes(hit, r, &hits[i]));
     out->hits[i] = &hits[i];
   }
   out->n_hits = answer->n_hits;

@@ -15,6 +15,17 @@ static err_t read_method(const char *text, struct method *out)
   return ERR_OK;
 }
 
+static err_t read_attributes(const Sluice__V1__Hit *m, struct region *r, struct hit *out)
+{
+  TRY(region_array(r, m->n_attributes, sizeof *out->attributes, &out->attributes));
+  for (size_t i = 0; i < m->n_attributes; i++) {
+    out->attributes[i].name = span_of_str(m->attributes[i]->key);
+    TRY(wire_value_read(m->attributes[i]->value, ERR_WIRE, r, &out->attributes[i].value));
+  }
+  out->n_attributes = m->n_attributes;
+  return ERR_OK;
+}
+
 static err_t read_hits(const Sluice__V1__Answer *m, struct region *r, struct answer *out)
 {
   TRY(region_array(r, m->n_hits, sizeof *out->hits, &out->hits));
@@ -24,6 +35,7 @@ static err_t read_hits(const Sluice__V1__Answer *m, struct region *r, struct ans
     if (message_has(&hit->base, "similarity"))
       out->hits[i].similarity = hit->similarity;
     TRY(wire_value_read(hit->value, ERR_WIRE, r, &out->hits[i].value));
+    TRY(read_attributes(hit, r, &out->hits[i]));
   }
   out->n_hits = m->n_hits;
   return ERR_OK;

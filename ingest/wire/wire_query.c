@@ -193,6 +193,16 @@ static err_t read_boosts(const Sluice__V1__Query *query, struct region *r, struc
   return ERR_OK;
 }
 
+/* The engine verifies the names. */
+static err_t read_attributes(const Sluice__V1__Query *query, struct region *r, struct query *out)
+{
+  TRY(region_array(r, query->n_attributes, sizeof *out->attributes, &out->attributes));
+  for (size_t i = 0; i < query->n_attributes; i++)
+    out->attributes[i] = span_of_str(query->attributes[i]);
+  out->n_attributes = query->n_attributes;
+  return ERR_OK;
+}
+
 static err_t read_fields(const Sluice__V1__Query *query, struct region *r, struct query *out)
 {
   TRY(verify_texts(query));
@@ -210,6 +220,7 @@ static err_t read_fields(const Sluice__V1__Query *query, struct region *r, struc
   TRY(read_filter(query, r, out));
   TRY(read_max_per(query->max_per, out));
   TRY(read_boosts(query, r, out));
+  TRY(read_attributes(query, r, out));
   out->method = span_of_str(query->method);
   out->k = query->k;
   out->no_wait = query->no_wait;

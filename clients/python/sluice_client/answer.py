@@ -3,7 +3,8 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Dict, List, NamedTuple, Optional
+from types import MappingProxyType
+from typing import Dict, List, Mapping, NamedTuple, Optional
 
 from . import sluice_pb2 as pb
 from .errors import QueryError
@@ -18,6 +19,7 @@ class Hit(NamedTuple):
     score: float
     value: Plain = None                 # of the attribute of the query's max_per
     similarity: Optional[float] = None  # the score without the query's boosts; None if it has none
+    attributes: Mapping[str, Plain] = MappingProxyType({})  # those that the query's `attributes` names, if it has them
 
     @property
     def text(self) -> str:
@@ -50,7 +52,8 @@ def answer_of(message: pb.Answer) -> Answer:
     return Answer(
         id=message.id,
         hits=[Hit(hit.key, hit.score, plain_of(hit.value),
-                  hit.similarity if hit.HasField("similarity") else None) for hit in message.hits],
+                  hit.similarity if hit.HasField("similarity") else None,
+                  {name: plain_of(value) for name, value in hit.attributes.items()}) for hit in message.hits],
         exact=message.receipt.exact,
         bound=message.receipt.bound if message.receipt.HasField("bound") else None,
         epoch=message.epoch,

@@ -73,6 +73,7 @@ class Query:
     explain: Iterable[Key] = ()                   # the answer's message says why each is a hit or not
     max_per: Optional[Tuple[str, int]] = None     # ("artist", 2): at most 2 hits with the same value of this attribute
     boosts: Sequence[Boost] = ()                  # what is added to scores, at most 8
+    attributes: Sequence[str] = ()                # names of attributes that the hits show
     now: Optional[datetime] = None                # ages in boosts are counted to it; None: to when the query is sent
 
     def message(self, query_id: str, deadline_unix_ms: int) -> pb.Query:
@@ -82,6 +83,7 @@ class Query:
                        deadline_unix_ms=deadline_unix_ms,
                        exclude=keys_bytes("exclude", self.exclude),
                        explain=keys_bytes("explain", self.explain),
+                       attributes=_names(self.attributes),
                        parameters=[value_of(parameter) for parameter in self.parameters],
                        at_least=_positions(self.at_least), at_least_seen=_positions(self.at_least_seen))
         for name in ("vector", "components", "query_gate"):
@@ -141,6 +143,12 @@ def keys_bytes(name: str, keys: Iterable[Key]) -> List[bytes]:
     return [key_bytes(key) for key in keys]
 
 
+def _names(names: Sequence[str]) -> Sequence[str]:
+    if isinstance(names, str):
+        raise ValueError(f"attributes is a list of names, not one name: [{names!r}]")
+    return names
+
+
 def key_bytes(key: Key) -> bytes:
     if not isinstance(key, (str, bytes, bytearray)):
         raise ValueError(f"a key is text or bytes, not {key!r}")
@@ -163,6 +171,8 @@ def value_of(plain: Plain) -> pb.Value:
 def plain_of(value: pb.Value) -> Plain:
     """The value of a hit."""
     kind = value.WhichOneof("kind")
+    if kind == "list":
+        return [*value.list.booleans, *value.list.integers, *value.list.numbers, *value.list.texts]
     return getattr(value, kind) if kind else None
 
 

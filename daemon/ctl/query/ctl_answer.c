@@ -26,7 +26,7 @@ static size_t key_columns(const json_t *hits)
   return widest;
 }
 
-/* Does a hit have this field? Values are those of max_per, similarities those of boosts. */
+/* Does a hit have this field? */
 static bool have(const json_t *hits, const char *name)
 {
   size_t i;
@@ -53,6 +53,15 @@ static void print_value(const json_t *value, FILE *out)
     fputs(json_is_true(value) ? "true" : "false", out);
 }
 
+/* As JSON: it says which type a value has, and escapes what a terminal would obey. */
+static void print_attributes(const json_t *attributes, FILE *out)
+{
+  if (!attributes)
+    return;
+  fputs("  ", out);
+  json_dumpf(attributes, out, 0);
+}
+
 static void print_hits(const json_t *hits, FILE *out)
 {
   size_t n_columns = key_columns(hits);
@@ -65,7 +74,8 @@ static void print_hits(const json_t *hits, FILE *out)
   fprintf(out, "  %*s", SCORE_COLUMNS, "score");
   if (has_similarities)
     fprintf(out, "  %*s", SCORE_COLUMNS, "similarity");
-  fputs(have(hits, "value") ? "  value\n" : "\n", out);
+  fputs(have(hits, "value") ? "  value" : "", out);
+  fputs(have(hits, "attributes") ? "  attributes\n" : "\n", out);
   json_array_foreach(hits, i, hit)
   {
     fprintf(out, "  %4zu  ", i + 1);
@@ -74,6 +84,7 @@ static void print_hits(const json_t *hits, FILE *out)
     if (has_similarities)
       fprintf(out, "  %*.6g", SCORE_COLUMNS, json_number_value(json_object_get(hit, "similarity")));
     print_value(json_object_get(hit, "value"), out);
+    print_attributes(json_object_get(hit, "attributes"), out);
     fputc('\n', out);
   }
 }

@@ -168,6 +168,26 @@ err_t ctl_queries_max_per(struct ctl_queries *q, const struct max_per *max_per)
   return ERR_OK;
 }
 
+/* Returns NULL if a name is not UTF-8. */
+static json_t *make_names(const char *names)
+{
+  AUTO(ctl_json_close) json_t *list = json_array();
+
+  for (const char *at = names; at; at = strchr(at, ',')) {
+    at += *at == ',';
+    if (json_array_append_new(list, json_stringn(at, strcspn(at, ","))) != 0)
+      return NULL;
+  }
+  return json_incref(list);
+}
+
+err_t ctl_queries_show(struct ctl_queries *q, const char *names)
+{
+  for (size_t i = 0; i < q->n; i++)
+    TRY(set_field(&q->items[i], "attributes", "attributes", "--show", make_names(names)));
+  return ERR_OK;
+}
+
 static json_t *make_boost(const struct boost *boost)
 {
   bool has_filter = boost->filter.n > 0;

@@ -56,6 +56,13 @@ err_t ctl_queries_like(struct ctl_queries *q, const char *key);
 /* Limit the hits of all queries that have the same value of an attribute. Errors as above. */
 err_t ctl_queries_max_per(struct ctl_queries *q, const struct max_per *max_per);
 
+/* Let the hits of all queries show attributes.
+ *
+ * names  with commas between them
+ *
+ * Errors as above. */
+err_t ctl_queries_show(struct ctl_queries *q, const char *names);
+
 /* Give all queries boosts, if there are some, and the time that ages in boosts are counted to, if it is given. Errors
  * as above. */
 err_t ctl_queries_set_boosts(struct ctl_queries *q, const struct ctl_boosts *boosts);

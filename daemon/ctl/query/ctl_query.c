@@ -45,6 +45,7 @@ struct request {
   const char *user; /* of --exclude-seen-by */
   const char *like;
   struct max_per max_per; /* n 0: not given */
+  const char *shown;      /* names of attributes */
   struct ctl_boosts boosts;
 };
 
@@ -86,6 +87,7 @@ static err_t take_options(struct request *r, int argc, char **argv)
     { "like", .text = &r->like },
     { "exclude-seen-by", .text = &r->user },
     { "max-per", .take = ctl_max_per_take, .context = &r->max_per },
+    { "show", .text = &r->shown },
     { "boost", .take = ctl_boosts_take, .context = &r->boosts },
     { "boost-if", .take = ctl_boosts_take_if, .context = &r->boosts },
     { "now", .take = ctl_boosts_take_now, .context = &r->boosts },
@@ -97,6 +99,7 @@ static err_t take_options(struct request *r, int argc, char **argv)
   TRY(ctl_option_take(known, NULL, argc, argv));
   TRY(verify_key("--exclude-seen-by", "a user", r->user));
   TRY(verify_key("--like", "a key", r->like));
+  TRY(verify_key("--show", "names of attributes, such as title,price", r->shown));
   if (optind < argc)
     FAIL(ERR_USAGE, "%s: give a query as --json QUERY, or a file of queries as --file FILE", argv[optind]);
   if (r->n_given == 0)
@@ -120,6 +123,8 @@ static err_t run_query(const struct ctl_options *options, int argc, char **argv)
     TRY(ctl_queries_like(&r.ask.queries, r.like));
   if (r.max_per.n)
     TRY(ctl_queries_max_per(&r.ask.queries, &r.max_per));
+  if (r.shown)
+    TRY(ctl_queries_show(&r.ask.queries, r.shown));
   TRY(ctl_queries_set_boosts(&r.ask.queries, &r.boosts));
   return ctl_ask_run(&r.ask);
 }
@@ -127,7 +132,7 @@ static err_t run_query(const struct ctl_options *options, int argc, char **argv)
 const struct ctl_command ctl_query_command = {
   .name = "query",
   .arguments = "[--json QUERY]... [--file FILE.jsonl]... [--filter TEXT] [--like KEY]"
-               " [--exclude-seen-by USER] [--max-per ATTRIBUTE:N]"
+               " [--exclude-seen-by USER] [--max-per ATTRIBUTE:N] [--show ATTRIBUTE,...]"
                " [--boost WEIGHT:ATTRIBUTE[:HALF_LIFE]]... [--boost-if WEIGHT:FILTER]... [--now TIME]",
   .summary = "send queries through Kafka, and print the answers in the order of the queries",
   .help = "  --json QUERY      a query: '{\"space\": \"SPACE\", \"k\": 10, \"vector\": [0.5, 1]}'; may be repeated\n"
@@ -139,6 +144,8 @@ const struct ctl_command ctl_query_command = {
           "                    leave out what this user has seen\n"
           "  --max-per ATTRIBUTE:N\n"
           "                    at most N hits with the same value of this attribute\n"
+          "  --show ATTRIBUTE,...\n"
+          "                    show these attributes of each hit: title,price\n"
           "  --boost WEIGHT:ATTRIBUTE[:HALF_LIFE]\n"
           "                    add WEIGHT times this attribute to the score of each item: 0.2:popularity. Of a time,\n"
           "                    add WEIGHT times 2^(-age / HALF_LIFE): 0.5:published:7d; s, m, h and d are its units.\n"
