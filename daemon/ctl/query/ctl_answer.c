@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "daemon/ctl/text/ctl_format.h"
 #include "daemon/ctl/text/ctl_print.h"
 
@@ -53,13 +54,16 @@ static void print_value(const json_t *value, FILE *out)
     fputs(json_is_true(value) ? "true" : "false", out);
 }
 
-/* As JSON: it says which type a value has, and escapes what a terminal would obey. */
+/* As JSON, which says what type a value has. */
 static void print_attributes(const json_t *attributes, FILE *out)
 {
-  if (!attributes)
+  enum { DIGITS = 15 }; /* more would show 9.99 as 9.9900000000000002 */
+  AUTO(mem_free) char *text = attributes ? json_dumps(attributes, JSON_REAL_PRECISION(DIGITS)) : NULL;
+
+  if (!text)
     return;
   fputs("  ", out);
-  json_dumpf(attributes, out, 0);
+  ctl_print_text(text, out);
 }
 
 static void print_hits(const json_t *hits, FILE *out)

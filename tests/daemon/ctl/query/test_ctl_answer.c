@@ -76,6 +76,25 @@ static void the_similarities_of_hits_are_a_column(void **state)
   free(text);
 }
 
+static void the_attributes_of_hits_are_the_last_column(void **state)
+{
+  char *text = printed("{\"id\":\"q\",\"space\":\"s\",\"hits\":[{\"key\":\"a\",\"score\":2,\"value\":7,\"attributes\":"
+                       "{\"title\":\"Bj\\u00f6rk\\u001b\",\"price\":9.99,\"tags\":[\"x\",\"y\"]}},{\"key\":\"b\",\"score\":1}]}");
+
+  (void)state;
+  assert_non_null(strstr(text, "q: 2 hits in s\n"
+                               "  rank  key         score  value  attributes\n"
+                               "     1  a               2  7  {\"title\": \"Bj\xc3\xb6rk\\u001B\", \"price\": 9.99, "
+                               "\"tags\": [\"x\", \"y\"]}\n"
+                               "     2  b               1\n"));
+  free(text);
+  text = printed("{\"hits\":[{\"key\":\"a\",\"attributes\":{\"t\":\"\\u009b\\u202e\\u007f\"}}]}");
+  assert_null(strpbrk(text, "\x7f"));
+  assert_null(strstr(text, "\xc2\x9b"));
+  assert_null(strstr(text, "\xe2\x80\xae"));
+  free(text);
+}
+
 static void a_partial_answer_says_so_in_its_table(void **state)
 {
   char *text = printed("{\"id\":\"q\",\"space\":\"s\",\"method\":\"exact\",\"receipt\":{\"exact\":false,"
@@ -124,6 +143,7 @@ int main(void)
     cmocka_unit_test(an_answer_is_a_table_with_its_receipt),
     cmocka_unit_test(the_values_of_hits_are_a_column),
     cmocka_unit_test(the_similarities_of_hits_are_a_column),
+    cmocka_unit_test(the_attributes_of_hits_are_the_last_column),
     cmocka_unit_test(a_partial_answer_says_so_in_its_table),
     cmocka_unit_test(keys_cannot_control_the_terminal),
     cmocka_unit_test(an_error_is_printed_with_its_code),
