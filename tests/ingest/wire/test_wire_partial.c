@@ -23,10 +23,20 @@ static int end(void **state)
 
 static struct answer whole_answer(void)
 {
+  static const struct value texts[] = { { VALUE_TEXT, .text = { (const uint8_t *)"x", 1 } },
+                                        { VALUE_TEXT, .text = { (const uint8_t *)"y", 1 } } };
+  static struct attribute_value shown[] = {
+    { { (const uint8_t *)"tags", 4 }, { VALUE_LIST, .list = { texts, 2 } } },
+    { { (const uint8_t *)"price", 5 }, { VALUE_NUMBER, .number = -0.5 } },
+    { { (const uint8_t *)"adult", 5 }, { VALUE_BOOL, .is_true = false } },
+    { { (const uint8_t *)"none", 4 }, { .kind = VALUE_LIST } },
+  };
   static struct hit hits[] = {
     { .key = { (const uint8_t *)"a", 1 },
       .score = 1.5f,
       .similarity = 1.25f,
+      .attributes = shown,
+      .n_attributes = 4,
       .value = { .kind = VALUE_TEXT, .text = { (const uint8_t *)"de", 2 } } },
     { .key = { (const uint8_t *)"bb", 2 }, .score = -0.25f, .value = { .kind = VALUE_INTEGER, .integer = -7 } },
   };
@@ -66,26 +76,63 @@ static void the_largest_answer_is_read_again(void **state)
   enum { HITS = 100000 };
   static uint8_t keys[HITS + ITEM_KEY_MAX], text[ATTRIBUTE_TEXT_MAX];
   static struct hit hits[HITS];
+  static struct attribute_value shown[4]; /* as many as those of all hits may be, with the longest names */
   struct answer answer = whole_answer(), back;
   struct span head, encoded, value;
   struct partial read;
 
   (void)state;
   memset(text, 'x', sizeof text);
+  for (size_t i = 0; i < 4; i++)
+    shown[i] = (struct attribute_value){ span_of(text, ATTRIBUTE_NAME_MAX), { .kind = VALUE_INTEGER, .integer = -1 } };
   for (size_t i = 0; i < HITS; i++)
     hits[i] = (struct hit){ .key = span_of(keys + i, ITEM_KEY_MAX),
                             .score = (float)i,
-                            .value = { .kind = VALUE_TEXT, .text = span_of(text, ATTRIBUTE_TEXT_MAX) } };
+                            .value = { .kind = VALUE_TEXT, .text = span_of(text, ATTRIBUTE_TEXT_MAX) },
+                            .attributes = shown,
+                            .n_attributes = 4 };
   answer.hits = hits;
   answer.n_hits = HITS;
   assert_ok(wire_encode_partial(&(struct partial){ .n_shards = 1 }, &region, &head));
   assert_ok(wire_encode_answer(&answer, WIRE_PROTOBUF, &region, &encoded));
   assert_ok(wire_complete_partial(head, encoded, &region, &value));
-  assert_in_range(value.n, (uint64_t)HITS * (ITEM_KEY_MAX + ATTRIBUTE_TEXT_MAX), 64 << 20);
+  assert_in_range(value.n, (uint64_t)HITS * (ITEM_KEY_MAX + ATTRIBUTE_TEXT_MAX + 4 * ATTRIBUTE_NAME_MAX), 96 << 20);
   assert_ok(wire_decode_partial(value, &region, &read));
   assert_ok(wire_decode_answer(read.answer, &region, &back));
   assert_int_equal(back.n_hits, HITS);
   assert_true(back.hits[HITS - 1].score == (float)(HITS - 1));
+}
+
+/* Hits with the most that attributes may have, and many hits with small ones, which take the most memory. */
+static void attributes_of_hits_are_read_again(void **state)
+{
+  enum { HITS = 20000 };
+  static struct value texts[ATTRIBUTE_SET_MAX];
+  static struct attribute_value large[ATTRIBUTES_MAX], small[ATTRIBUTES_MAX];
+  static uint8_t text[ATTRIBUTE_TEXT_MAX];
+  static struct hit hits[HITS];
+  struct answer answer = whole_answer(), back;
+  struct span encoded;
+
+  (void)state;
+  memset(text, 'x', sizeof text);
+  for (size_t i = 0; i < ATTRIBUTE_SET_MAX; i++)
+    texts[i] = (struct value){ VALUE_TEXT, .text = span_of(text, ATTRIBUTE_TEXT_MAX) };
+  for (size_t i = 0; i < ATTRIBUTES_MAX; i++) {
+    large[i] = (struct attribute_value){ span_of(text, i + 1), { VALUE_LIST, .list = { texts, ATTRIBUTE_SET_MAX } } };
+    small[i] = (struct attribute_value){ span_of(text, i + 1), { VALUE_BOOL, .is_true = true } };
+  }
+  for (size_t i = 0; i < HITS; i++)
+    hits[i] = (struct hit){ .key = span_of_str("a"), .attributes = i < 3 ? large : small,
+                            .n_attributes = i < 3 ? ATTRIBUTES_MAX : 5 };
+  answer.hits = hits;
+  answer.n_hits = HITS;
+  assert_ok(wire_encode_answer(&answer, WIRE_PROTOBUF, &region, &encoded));
+  assert_ok(wire_decode_answer(encoded, &region, &back));
+  assert_int_equal(back.n_hits, HITS);
+  assert_int_equal(back.hits[2].n_attributes, ATTRIBUTES_MAX);
+  assert_int_equal(back.hits[2].attributes[63].value.list.n, ATTRIBUTE_SET_MAX);
+  assert_int_equal(back.hits[HITS - 1].n_attributes, 5);
 }
 
 static void an_answer_in_a_part_is_the_one_that_was_put_in(void **state)
@@ -130,6 +177,10 @@ static void an_answer_in_a_part_is_the_one_that_was_put_in(void **state)
   assert_int_equal(read.asked_unix_ms, -1);
   assert_ok(wire_decode_answer(read.answer, &region, &back));
   assert_true(back.is_boosted && back.hits[0].similarity == 1.25f);
+  assert_int_equal(back.hits[0].n_attributes, 4);
+  assert_true(span_equal(back.hits[0].attributes[1].name, span_of_str("price")));
+  assert_true(back.hits[0].attributes[1].value.number == -0.5);
+  assert_int_equal(back.hits[1].n_attributes, 0);
   assert_ok(wire_encode_answer(&back, WIRE_PROTOBUF, &region, &again));
   /* below_last_hit is computed by the merge, so this is all that an answer has */
   assert_true(span_equal(again, encoded));
@@ -194,6 +245,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_largest_answer_is_read_again),
+    cmocka_unit_test(attributes_of_hits_are_read_again),
     cmocka_unit_test(an_answer_in_a_part_is_the_one_that_was_put_in),
     cmocka_unit_test(the_key_of_the_query_and_its_time_left_are_those_that_were_put_in),
     cmocka_unit_test(an_error_in_a_part_is_the_one_that_was_put_in),
