@@ -89,6 +89,13 @@ class Queries(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "at least 1"):
             Query("films", 2, [1, 0], max_per=("year", 0)).message("id", 1700)
 
+    def test_attributes_that_hits_show(self):
+        made = Query("films", 2, [1, 0], attributes=("title", "year")).message("id", 1700)
+        self.assertEqual(list(made.attributes), ["title", "year"])
+        self.assertEqual(list(Query("films", 2, [1, 0]).message("id", 1700).attributes), [])
+        with self.assertRaisesRegex(ValueError, "attributes is a list of names, not one name: \\['title'\\]"):
+            Query("films", 2, [1, 0], attributes="title").message("id", 1700)
+
     def test_boosts(self):
         boosts = [Boost(weight=0.2, attribute="popularity"), Boost(-1, "published", timedelta(days=7)),
                   Boost(1e9, "published", half_life=1.5),
@@ -139,7 +146,7 @@ class Answers(unittest.TestCase):
         message = pb.Answer(id="q", hits=[pb.Hit(key=b"a\xff", score=3)], epoch=5,
                             receipt=pb.Receipt(exact=True, bound=1), watermark=[pb.Position(partition=2, next=7)])
         answer = answer_of(message)
-        self.assertEqual((answer.hits, answer.hits[0].text), ([(b"a\xff", 3.0, None, None)], "a\\xff"))
+        self.assertEqual((answer.hits, answer.hits[0].text), ([(b"a\xff", 3.0, None, None, {})], "a\\xff"))
         self.assertEqual((answer.exact, answer.bound, answer.epoch, answer.watermark), (True, 1.0, 5, {2: 7}))
         self.assertIsNone(answer.time_unix_ms)
         self.assertEqual(answer.shards, {})
@@ -149,6 +156,15 @@ class Answers(unittest.TestCase):
         values = [pb.Value(text="de"), pb.Value(integer=7), pb.Value(boolean=False), None]
         answer = answer_of(pb.Answer(hits=[pb.Hit(key=b"a", value=value) for value in values]))
         self.assertEqual([hit.value for hit in answer.hits], ["de", 7, False, None])
+
+    def test_hits_have_the_attributes_that_were_asked_for(self):
+        shown = {"title": "Alien", "year": 1979, "price": 9.0, "adult": False, "tags": ["a", "b"], "none": []}
+        made = pb.Hit(key=b"a")
+        for name, plain in shown.items():
+            made.attributes[name].CopyFrom(value_of(plain))
+        answer = answer_of(pb.Answer(hits=[made, pb.Hit(key=b"b")]))
+        self.assertEqual([hit.attributes for hit in answer.hits], [shown, {}])
+        self.assertIsInstance(answer.hits[0].attributes["price"], float)
 
     def test_hits_have_the_similarities_of_boosts(self):
         answer = answer_of(pb.Answer(hits=[pb.Hit(key=b"a", score=3, similarity=0), pb.Hit(key=b"b", score=2)],

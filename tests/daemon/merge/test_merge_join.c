@@ -22,6 +22,7 @@ static uint64_t seed;
 struct world {
   char keys[ITEMS_MAX][KEY_BYTES];
   struct hit items[ITEMS_MAX];
+  struct attribute_value shown[ITEMS_MAX];
   uint32_t shard_of[ITEMS_MAX];
   size_t n;
 };
@@ -42,6 +43,10 @@ static void draw_world(struct dice *d, uint32_t n_shards, struct world *w)
     int n = snprintf(w->keys[i], KEY_BYTES, "%zu", i);
     w->items[i] = (struct hit){ .key = span_of(w->keys[i], (size_t)n),
                                  .score = (float)dice_below(d, 12) / 4.0f - 1.0f };
+    w->shown[i] = (struct attribute_value){ span_of_str("number"), { VALUE_INTEGER, .integer = (int64_t)i } };
+    if (dice_below(d, 4))
+      w->items[i].attributes = &w->shown[i];
+    w->items[i].n_attributes = w->items[i].attributes != NULL;
   }
   qsort(w->items, w->n, sizeof *w->items, compare_hits);
   for (size_t i = 0; i < w->n; i++)
@@ -68,6 +73,15 @@ static void search(const struct world *w, uint32_t shard, uint32_t k, struct hit
   }
 }
 
+/* A hit's attribute is that of the item with its key. */
+static void assert_shown(const struct answer *a, const struct answer *b)
+{
+  for (size_t i = 0; i < a->n_hits; i++) {
+    assert_int_equal(a->hits[i].n_attributes, b->hits[i].n_attributes);
+    assert_ptr_equal(a->hits[i].attributes, b->hits[i].attributes);
+  }
+}
+
 static void assert_same(const struct answer *a, const struct answer *b)
 {
   assert_int_equal(a->n_hits, b->n_hits);
@@ -75,6 +89,7 @@ static void assert_same(const struct answer *a, const struct answer *b)
     assert_true(span_equal(a->hits[i].key, b->hits[i].key));
     assert_memory_equal(&a->hits[i].score, &b->hits[i].score, sizeof(float));
   }
+  assert_shown(a, b);
   assert_int_equal(a->receipt.is_exact, b->receipt.is_exact);
   assert_int_equal(a->receipt.has_bound, b->receipt.has_bound);
   assert_memory_equal(&a->receipt.bound, &b->receipt.bound, sizeof(float));
@@ -219,6 +234,7 @@ static void random_splits_with_at_most_n_of_a_value_become_the_whole(void **stat
     assert_int_equal(joined.n_hits, whole.n_hits);
     for (size_t i = 0; i < whole.n_hits; i++)
       assert_true(span_equal(joined.hits[i].key, whole.hits[i].key));
+    assert_shown(&joined, &whole);
     assert_true(joined.receipt.is_exact);
     if (whole.n_hits > 0)
       assert_bound(&world, &head, &joined);

@@ -313,6 +313,8 @@ static size_t make_protobuf(unsigned i, uint8_t value[1024])
   query.k = 10;
   query.vector = &vector;
   query.filter = (char *)filter_of(i);
+  query.attributes = (char *[]){ (char *)"number" };
+  query.n_attributes = 1;
   for (size_t j = 0; j < EXCLUDED; j++)
     keys[j] = (ProtobufCBinaryData){ strlen(excluded[j]), (uint8_t *)excluded[j] };
   query.exclude = keys;

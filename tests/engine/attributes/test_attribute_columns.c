@@ -132,6 +132,8 @@ static void assert_values(struct world *w, const struct attribute_columns *c)
       region_reset(&w->region);
       assert_ok(attribute_get(c, (uint32_t)slot, i, &w->region, &value));
       model_assert_value(&value, &w->items[slot].values[i]);
+      assert_ok(attribute_columns_copy_value(c, i, (uint32_t)slot, &w->region, &value));
+      model_assert_value(&value, &w->items[slot].values[i]);
       n += value.kind != VALUE_NULL;
     }
     assert_int_equal(attribute_columns_count(c, i), n);
@@ -217,6 +219,23 @@ static void columns_are_like_plain_items_under_churn(void **state)
   assert_all(w, w->columns, 5);
   churn(w, 2000, 80);
   assert_all(w, w->columns, 20);
+  close_world(w);
+}
+
+static void copies_of_values_outlive_the_columns(void **state)
+{
+  struct world *w = open_world(8, CAPACITY);
+
+  (void)state;
+  churn(w, 2000, 90);
+  struct value *values = calloc(w->n_slots * MODEL_ATTRIBUTES, sizeof *values);
+  for (size_t i = 0; i < w->n_slots * MODEL_ATTRIBUTES; i++)
+    assert_ok(attribute_columns_copy_value(w->columns, i % MODEL_ATTRIBUTES, (uint32_t)(i / MODEL_ATTRIBUTES),
+                                           &w->region, &values[i]));
+  attribute_columns_close(&w->columns);
+  for (size_t i = 0; i < w->n_slots * MODEL_ATTRIBUTES; i++)
+    model_assert_value(&values[i], &w->items[i / MODEL_ATTRIBUTES].values[i % MODEL_ATTRIBUTES]);
+  free(values);
   close_world(w);
 }
 
@@ -374,6 +393,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(columns_are_like_plain_items_under_churn),
+    cmocka_unit_test(copies_of_values_outlive_the_columns),
     cmocka_unit_test(a_set_of_too_many_texts_is_refused),
     cmocka_unit_test(texts_that_no_item_has_are_freed),
     cmocka_unit_test(a_million_items_are_filtered),

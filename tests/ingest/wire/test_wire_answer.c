@@ -135,6 +135,33 @@ static void the_similarities_of_hits_look_like_this(void **state)
   assert_null(strstr((const char *)text.p, "now_unix_ms"));
 }
 
+static void the_attributes_of_hits_look_like_this(void **state)
+{
+  struct value texts[] = { { VALUE_TEXT, .text = span_of_str("a\"b") }, { VALUE_TEXT, .text = span_of_str("ü") } };
+  struct attribute_value all[] = {
+    { span_of_str("title"), { .kind = VALUE_TEXT, .text = span_of_str("Björk") } },
+    { span_of_str("price"), { .kind = VALUE_NUMBER, .number = 9 } },
+    { span_of_str("year"), { .kind = VALUE_INTEGER, .integer = 9007199254740993 } },
+    { span_of_str("adult"), { .kind = VALUE_BOOL } },
+    { span_of_str("tags"), { .kind = VALUE_LIST, .list = { texts, 2 } } },
+    { span_of_str("none"), { .kind = VALUE_LIST } },
+  };
+  struct hit hits[] = { { .key = span_of_str("a"), .score = 2, .attributes = all, .n_attributes = 6 },
+                        { .key = span_of_str("b"), .score = 1 } };
+  struct answer answer = sample_answer();
+  struct span text;
+  (void)state;
+
+  region_reset(&region);
+  answer.hits = hits;
+  answer.n_hits = 2;
+  assert_int_equal(wire_encode_answer(&answer, WIRE_JSON, &region, &text), ERR_OK);
+  assert_non_null(strstr((const char *)text.p,
+                         "\"hits\":[{\"key\":\"a\",\"score\":2.0,\"attributes\":{\"title\":\"Björk\",\"price\":9.0,"
+                         "\"year\":9007199254740993,\"adult\":false,\"tags\":[\"a\\\"b\",\"ü\"],\"none\":[]}},"
+                         "{\"key\":\"b\",\"score\":1.0}]"));
+}
+
 static void error_answers_look_like_this(void **state)
 {
   struct answer answer = { .id = span_of_str("q1"), .space = span_of_str("books"), .error = ANSWER_NOT_SEEN,
@@ -287,6 +314,7 @@ int main(void)
     cmocka_unit_test(explanations_look_like_this),
     cmocka_unit_test(the_values_of_hits_look_like_this),
     cmocka_unit_test(the_similarities_of_hits_look_like_this),
+    cmocka_unit_test(the_attributes_of_hits_look_like_this),
     cmocka_unit_test(error_answers_look_like_this),
     cmocka_unit_test(answers_in_protobuf_unpack_to_the_same),
     cmocka_unit_test(a_bound_without_end_is_the_largest_number_and_no_bound_is_none),

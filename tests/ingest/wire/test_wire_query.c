@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "tests/support/assert_ok.h"
 #include "tests/support/wire_fixture.h"
 
 static void assert_same_query(const struct query *a, const struct query *b)
@@ -122,6 +123,9 @@ static void wrong_json_queries_are_refused_by_name_and_identified(void **state)
     { "\"boosts\":{}", "boosts: expected a list, not an object" },
     { "\"now_unix_ms\":5", "now_unix_ms: there are no boosts that use it" },
     { "\"boosts\":[{\"filter\":\"b\"}],\"now_unix_ms\":-5", "now_unix_ms: -5 is negative" },
+    { "\"attributes\":\"title\"", "attributes: expected a list, not text" },
+    { "\"attributes\":{\"title\":1}", "attributes: expected a list, not an object" },
+    { "\"attributes\":[\"title\",7]", "attributes[1]: expected text, not an integer" },
     { "\"at_least\":[{\"partition\":-1}]", "at_least[0].partition: -1 is negative" },
     { "\"at_least\":[{},{\"next\":-5}]", "at_least[1].next: -5 is negative" },
     { "\"user_id\":\"x\"", "user_id: expected an integer of at most 64 bits, not \"x\"" },
@@ -203,6 +207,38 @@ static void hits_of_a_value_can_be_limited(void **state)
   assert_int_equal(back.max_per.n, 2);
   assert_int_equal(decode_query(span_of_str("{\"max_per\":null}"), WIRE_JSON, &back), ERR_OK);
   assert_int_equal(back.max_per.n, 0);
+}
+
+static void assert_names(const struct query *query)
+{
+  assert_int_equal(query->n_attributes, 2);
+  assert_same_span(query->attributes[0], span_of_str("title"));
+  assert_same_span(query->attributes[1], span_of_str("price"));
+}
+
+static void hits_can_show_attributes(void **state)
+{
+  char *names[ATTRIBUTES_MAX + 1] = { (char *)"title", (char *)"price" };
+  Sluice__V1__Query q = SLUICE__V1__QUERY__INIT;
+  struct query back;
+
+  (void)state;
+  region_reset(&region);
+  assert_ok(decode_query(span_of_str("{\"attributes\":[\"title\",\"price\"]}"), WIRE_JSON, &back));
+  assert_names(&back);
+  q.attributes = names;
+  q.n_attributes = 2;
+  assert_ok(decode_query(pack(&q.base), WIRE_PROTOBUF, &back));
+  assert_names(&back);
+  assert_ok(decode_query(span_of_str("{\"attributes\":[]}"), WIRE_JSON, &back));
+  assert_int_equal(back.n_attributes, 0);
+  for (size_t i = 0; i <= ATTRIBUTES_MAX; i++)
+    names[i] = (char *)"x";
+  q.n_attributes = ATTRIBUTES_MAX;
+  assert_ok(decode_query(pack(&q.base), WIRE_PROTOBUF, &back));
+  assert_int_equal(back.n_attributes, ATTRIBUTES_MAX);
+  q.n_attributes++;
+  assert_bad_query(pack(&q.base), WIRE_PROTOBUF, "attributes: 65 elements, at most 64", "", "");
 }
 
 static void assert_boosts(const struct query *query)
@@ -393,6 +429,7 @@ int main(void)
     cmocka_unit_test(topic_names_have_a_length),
     cmocka_unit_test(wrong_protobuf_queries_are_refused_by_name_and_identified),
     cmocka_unit_test(hits_of_a_value_can_be_limited),
+    cmocka_unit_test(hits_can_show_attributes),
     cmocka_unit_test(boosts_are_read_from_json),
     cmocka_unit_test(boosts_are_read_from_protobuf),
     cmocka_unit_test(wrong_boosts_in_protobuf_are_refused_by_name),

@@ -101,6 +101,29 @@ static void a_limit_on_the_hits_of_a_value_goes_to_all_queries_that_have_none(vo
   ctl_queries_fini(&q);
 }
 
+static void attributes_to_show_go_to_all_queries_that_have_none(void **state)
+{
+  struct ctl_queries q;
+
+  (void)state;
+  ctl_queries_init(&q);
+  assert_int_equal(add(&q, "{\"id\":\"a\"}"), ERR_OK);
+  assert_int_equal(add(&q, "{\"id\":\"b\"}"), ERR_OK);
+  assert_int_equal(ctl_queries_show(&q, "title,\xff"), ERR_USAGE);
+  assert_non_null(strstr(err_message(), "--show: it is not UTF-8"));
+  assert_int_equal(ctl_queries_show(&q, "title,price"), ERR_OK);
+  assert_string_equal(q.items[0].text, "{\"id\":\"a\",\"attributes\":[\"title\",\"price\"]}");
+  assert_string_equal(q.items[1].text, "{\"id\":\"b\",\"attributes\":[\"title\",\"price\"]}");
+  assert_int_equal(ctl_queries_show(&q, "year"), ERR_USAGE);
+  assert_non_null(strstr(err_message(), "a field attributes of its own: leave out --show"));
+  ctl_queries_fini(&q);
+  ctl_queries_init(&q);
+  assert_int_equal(add(&q, "{\"id\":\"a\"}"), ERR_OK);
+  assert_int_equal(ctl_queries_show(&q, "year"), ERR_OK);
+  assert_string_equal(q.items[0].text, "{\"id\":\"a\",\"attributes\":[\"year\"]}");
+  ctl_queries_fini(&q);
+}
+
 static void boosts_go_to_all_queries_that_have_none(void **state)
 {
   struct ctl_boosts boosts = { 0 };
@@ -177,6 +200,7 @@ int main(void)
     cmocka_unit_test(unusable_queries_are_refused),
     cmocka_unit_test(a_filter_goes_to_all_queries_that_have_none),
     cmocka_unit_test(a_limit_on_the_hits_of_a_value_goes_to_all_queries_that_have_none),
+    cmocka_unit_test(attributes_to_show_go_to_all_queries_that_have_none),
     cmocka_unit_test(boosts_go_to_all_queries_that_have_none),
     cmocka_unit_test(the_time_of_boosts_goes_to_queries_that_have_boosts_of_their_own_too),
     cmocka_unit_test(only_the_first_answer_to_an_open_query_is_taken),
