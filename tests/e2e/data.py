@@ -45,6 +45,11 @@ def pick(rng, options):
     return options[rng.integers(len(options))]
 
 
+def some(rng, options):
+    """Return some of the options, each once, in random order."""
+    return [str(option) for option in rng.permutation(list(options))[:rng.integers(1, len(options) + 1)]]
+
+
 class Items:
     """Draw random items. spaces: {name: model}; types: {attribute: type}, or None: items without attributes."""
 

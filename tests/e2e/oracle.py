@@ -203,7 +203,7 @@ class Oracle:
             raise AssertionError(
                 f"{error}\nquery {query.id}: space {query.space} method '{query.method}' k {query.k} "
                 f"exclude {len(query.exclude)} at_least {len(query.at_least)} "
-                f"max_per {query.max_per.attribute} {query.max_per.n}\n"
+                f"max_per {query.max_per.attribute} {query.max_per.n} attributes {list(query.attributes)}\n"
                 f"filter {query.filter!r} parameters {[wire.value_of(value) for value in query.parameters]}\n"
                 f"boosts {wire.boosts_json(query)} now {answer.now_unix_ms}\n"
                 f"answer: method '{answer.method}' hits {len(answer.hits)} epoch {answer.epoch} "
@@ -228,6 +228,7 @@ class Oracle:
         slack = TOLERANCE * (similarities.max(initial=0) - similarities.min(initial=0))
         self._check_method(model, query, answer)
         hits = self._find_hits(space, admitted, answer)
+        self._check_attributes(query, space, hits, answer)
         self._check_now(query, answer, asked_ms)
         sums = boosts.Sums(query, space.attributes, self.types, answer.now_unix_ms) if query.boosts else None
         scores = Scores(similarities, slack, space.rows, sums)
@@ -319,6 +320,20 @@ class Oracle:
             hits.append(space.index[hit.key])
         assert len(set(hits)) == len(hits), "an item is among the hits twice"
         return np.array(hits, np.intp)
+
+    def _check_attributes(self, query, space, hits, answer):
+        """Check that the hits show what the query names, as the items have it."""
+        for i, hit in zip(hits, answer.hits):
+            have = space.attributes[i]
+            due = {name: self._shown(name, have[name]) for name in query.attributes if name in have}
+            got = {name: wire.value_of(value) for name, value in hit.attributes.items()}
+            # As text: 9 is not 9.0, 0.0 is not -0.0, and a set has an order.
+            assert repr(sorted(got.items())) == repr(sorted(due.items())), f"{hit.key!r} shows {got}, not {due}"
+
+    def _shown(self, name, value):
+        if self.types[name] == "number":
+            return float(value) + 0.0
+        return sorted(set(value), key=str.encode) if self.types[name] == "keywords" else value
 
     @staticmethod
     def _check_now(query, answer, asked_ms):

@@ -74,7 +74,8 @@ def same(answer, has_limit=False):
     """What of an answer must not depend on the shards. With a max_per, items that it leaves out need no bound, but may
     have one: a merge does not know whether others are left."""
     receipt = answer.receipt.exact if has_limit else answer.receipt.SerializeToString(deterministic=True)
-    return ([(hit.key, hit.score, value_of(hit.value), hit.similarity, hit.HasField("similarity")) for hit in answer.hits],
+    return ([(hit.key, hit.score, value_of(hit.value), hit.similarity, hit.HasField("similarity"),
+              sorted((name, value_of(value)) for name, value in hit.attributes.items())) for hit in answer.hits],
             receipt, answer.HasField("now_unix_ms"), answer.now_unix_ms,
             [(p.partition, p.next) for p in answer.watermark], answer.counts.items,
             answer.counts.admitted if answer.counts.HasField("admitted") else None,

@@ -403,7 +403,9 @@ class Embedded(Case):
                    "a number over the range": {"vector": [1e39] * 64}, "exclude that is no list": {"exclude": "a"},
                    "at_least that is no position": {"at_least": [7]},
                    "a position with an unknown field": {"at_least": [{"x": 1}]},
-                   "a user id over 64 bits": {"user_id": str(2 ** 70)}}
+                   "a user id over 64 bits": {"user_id": str(2 ** 70)},
+                   "attributes that are no list": {"attributes": "title"},
+                   "attributes where there are none": {"attributes": ["title"]}}
         sent = {}
         for i, (what, change) in enumerate(changes.items()):
             query = pb.Query(id=f"{text['id']}-bad-{i}", space="codes")

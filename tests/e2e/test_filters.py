@@ -76,6 +76,8 @@ class FilterCase(Case):
                     fields["max_per"] = self.draw_max_per()
                 if system.rng.random() < 0.3:
                     fields["explain"] = [data.pick(system.rng, self.keys) for _ in range(system.rng.integers(1, 17))]
+                if system.rng.random() < 0.5:
+                    fields["attributes"] = data.some(system.rng, filters.TYPES)
                 query = self.query(space, *system.items.draw.filter(), **fields)
                 queries += self.by_every_method(self.boosts.add(query))
         system.ask(queries, timeout_s=120)
@@ -141,6 +143,11 @@ class Changes(FilterCase):
                  ("available", [1], "parameter"), ("country in $1", ["de"], "list"),
                  ("(" * 10000 + "available" + ")" * 2, [], "filter"), ("expires > -1", [], "1970")]
         queries = [self.query("dot", text, parameters) for text, parameters, _ in wrong]
+        for names, words in [(["year", "contry"], "attributes.1.: .*nearest is 'country'"),
+                             (["year", "year"], "occurs twice"), ([""], "not an attribute"),
+                             (["year"] * 65, "65 elements, at most 64")]:
+            wrong.append((str(names), [], words))
+            queries.append(self.query("dot", "", attributes=names))
         for query in queries:
             system.send(query)
         answers = system.client.wait([query.id for query in queries])
@@ -173,6 +180,19 @@ class Changes(FilterCase):
         self.assertTrue(any(hit.score != hit.similarity for hit in answer.hits))
         self.assertEqual((printed["now_unix_ms"], answer.now_unix_ms), (filters.Draw.NOW,) * 2)
         self.assertRegex(system.daemon.ctl(*words), r"(?m)^  rank  key +score +similarity$")
+
+
+    def test_sluicectl_shows_attributes(self):
+        system = self.open().open()
+        self.fill()
+        query = self.query("dot", "available", k=20)
+        words = ["query", "--json", wire.dumps(wire.query_json(query)).decode(), "--show", "price,tags"]
+        query.attributes.extend(["price", "tags"])
+        printed = wire.answer_from_json(system.daemon.ctl(*words, "--format", "json"))
+        printed.id = query.id
+        system.oracle.check(query, printed)
+        self.assertTrue(any(hit.attributes for hit in printed.hits))
+        self.assertRegex(system.daemon.ctl(*words), r"(?m)^  rank  key +score  attributes$")
 
 
 class Restarts(FilterCase):

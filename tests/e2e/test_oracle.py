@@ -69,6 +69,13 @@ class Wire(unittest.TestCase):
             self.assertEqual(back.parts["b"].codes, item.parts["b"].codes)
             self.assertTrue((wire.floats_of(back.parts["a"].vector) == wire.floats_of(item.parts["a"].vector)).all())
 
+    def test_attributes_of_hits_survive_json(self):
+        shown = {"a": 9.0, "b": 9, "c": ["x", "y"], "d": False, "e": []}
+        hit = wire.answer_from_json(wire.dumps({"hits": [{"key": "k", "score": 1, "attributes": shown}]})).hits[0]
+        self.assertEqual({name: repr(wire.value_of(value)) for name, value in hit.attributes.items()},
+                         {name: repr(value) for name, value in shown.items()})
+        self.assertEqual(wire.query_json(pb.Query(attributes=["a", "b"]))["attributes"], ["a", "b"])
+
     def test_safetensors_survive_writing(self):
         rng = data.generator("safetensors")
         with tempfile.TemporaryDirectory() as folder:
@@ -275,6 +282,25 @@ class Checker(unittest.TestCase):
             # The hits are those of another weight.
             self.query.boosts[0].weight += 1000
             self.refused(right, "has the sum|is missing")
+
+    def test_attributes_of_hits(self):
+        self.query.attributes.extend(["made", "year"])
+        right = self.right_answer()
+        space = self.oracle.state({0: 300}).space("m")
+        for hit in right.hits:
+            for name, value in space.attributes[space.index[hit.key]].items():
+                hit.attributes[name].integer = value
+        self.oracle.check(self.query, right)
+        answer = pb.Answer()
+        for change in (lambda hit: hit.attributes.clear(), lambda hit: hit.attributes.pop("year"),
+                       lambda hit: setattr(hit.attributes["year"], "integer", hit.attributes["year"].integer + 1),
+                       lambda hit: setattr(hit.attributes["year"], "number", float(hit.attributes["year"].integer)),
+                       lambda hit: hit.attributes["more"].CopyFrom(wire.make_value(1))):
+            answer.CopyFrom(right)
+            change(answer.hits[7])
+            self.refused(answer, " shows ")
+        self.query.attributes.pop()
+        self.refused(right, " shows ")
 
     def test_sums_that_tie_only_by_rounding(self):
         self.query.boosts.add(weight=1e9, attribute="year")

@@ -135,6 +135,8 @@ class Same(ShardsCase):
             self.boosts.add(query)
         if rng.random() < 0.2:
             query.explain.extend(self.keys[i] for i in rng.integers(0, len(self.keys), 5))
+        if rng.random() < 0.3:
+            query.attributes.extend(data.some(rng, TYPES))
         if rng.random() < 0.1:
             query.k = 3000
         return query

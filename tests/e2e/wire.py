@@ -183,6 +183,8 @@ def query_json(query, form="array", camel_case=False, ints_as_text=False):
         out["parameters"] = [value_of(message) for message in query.parameters]
     if query.boosts:
         out["boosts"] = boosts_json(query, name, integer)
+    if query.attributes:
+        out["attributes"] = list(query.attributes)
     return out
 
 
@@ -319,12 +321,14 @@ def answer_from_json(text):
                     generation=fields.get("generation", 0), model=fields.get("model", ""),
                     epoch=_integer(fields.get("epoch", 0), "epoch"))
     for hit in fields.get("hits", []):
-        _strict(hit, ("key", "score", "value", "similarity"), "hit")
+        _strict(hit, ("key", "score", "value", "similarity", "attributes"), "hit")
         out.hits.add(key=_key_of(hit["key"]), score=hit["score"])
         if "similarity" in hit:
             out.hits[-1].similarity = hit["similarity"]
         if "value" in hit:
             out.hits[-1].value.CopyFrom(make_value(hit["value"]))
+        for name, plain in hit.get("attributes", {}).items():
+            out.hits[-1].attributes[name].CopyFrom(make_value(plain))
     if "receipt" in fields:
         receipt = _strict(fields["receipt"], ("exact", "bound"), "receipt")
         out.receipt.exact = receipt.get("exact", False)
