@@ -104,6 +104,16 @@ static void end_turn(struct trial *t)
   pthread_mutex_unlock(&t->mutex);
 }
 
+/* The hits show all attributes: there are at most as many as a query may name. */
+static err_t name_attributes(const struct attributes *all, struct region *region, struct query *query)
+{
+  TRY(region_array(region, all->n, sizeof *query->attributes, &query->attributes));
+  for (size_t i = 0; i < all->n; i++)
+    query->attributes[i] = all->v[i].name;
+  query->n_attributes = all->n;
+  return ERR_OK;
+}
+
 /* Fill in a query of the pool as if it came from Kafka, and check it. */
 static err_t fill(struct trial *t, const struct trial_query *from, struct pending_query *query)
 {
@@ -118,6 +128,7 @@ static err_t fill(struct trial *t, const struct trial_query *from, struct pendin
   query->deadline_ns = PENDING_NO_DEADLINE; /* trial_give_up() is earlier */
   TRY(region_copy(&query->region, from->key, &query->query.like));
   TRY(region_copy(&query->region, from->space, &query->query.space));
+  TRY(name_attributes(&t->with.config->attributes, &query->region, &query->query));
   query_queue_weigh(t->with.queue, query);
   if (from->k < 1 || from->k > TRIAL_K_MAX)
     FAIL(ERR_QUERY, "k: expects 1 to %d", TRIAL_K_MAX);

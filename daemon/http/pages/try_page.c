@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/http/print/html_print.h"
+#include "daemon/http/pages/try_hits.h"
 #include "daemon/http/pages/url_key.h"
 
 /* ---- The form ---- */
@@ -115,28 +116,6 @@ static void print_problem(FILE *out, const char *message)
   fputs("</p>\n", out);
 }
 
-/* A key that is not text is an object with its base64. */
-static void print_hit(FILE *out, size_t rank, const json_t *hit)
-{
-  const json_t *key = json_object_get(hit, "key");
-  const json_t *coded = json_object_get(key, "base64");
-
-  fprintf(out, "<tr><td class=\"number\">%zu</td><td>%s", rank, coded ? "base64 " : "");
-  html_print_text(out, json_string_value(coded ? coded : key));
-  fprintf(out, "</td><td class=\"number\">%.6g</td></tr>\n", json_number_value(json_object_get(hit, "score")));
-}
-
-static void print_hits(FILE *out, const json_t *hits)
-{
-  fputs(
-      "<div class=\"wide\"><table><thead><tr><th class=\"number\">rank</th><th>key</th><th class=\"number\">score</th>"
-      "</tr></thead><tbody>\n",
-      out);
-  for (size_t i = 0; i < json_array_size(hits); i++)
-    print_hit(out, i + 1, json_array_get(hits, i));
-  fputs("</tbody></table></div>\n", out);
-}
-
 static double number(const json_t *answer, const char *group, const char *name)
 {
   return json_number_value(json_object_get(group ? json_object_get(answer, group) : answer, name));
@@ -170,7 +149,7 @@ static void print_effort(FILE *out, const json_t *answer)
   fputs(".</p>\n", out);
 }
 
-static void print_answer(FILE *out, const char *text)
+static void print_answer(FILE *out, const char *text, const struct attributes *attributes)
 {
   json_t *answer = json_loads(text, 0, NULL);
   const json_t *error = json_object_get(answer, "error"), *message = json_object_get(error, "message");
@@ -180,7 +159,7 @@ static void print_answer(FILE *out, const char *text)
   } else if (error) {
     print_problem(out, json_string_value(message) ? json_string_value(message) : "The query failed.");
   } else {
-    print_hits(out, json_object_get(answer, "hits"));
+    try_hits_print(out, json_object_get(answer, "hits"), attributes);
     print_receipt(out, answer);
     print_effort(out, answer);
   }
@@ -200,7 +179,7 @@ static void print_page(FILE *out, const struct status *s, const struct try_form 
   if (message)
     print_problem(out, message);
   if (answer)
-    print_answer(out, answer);
+    print_answer(out, answer, &s->config->attributes);
   fputs("</section>\n<footer><a href=\"./\">The state of the daemon</a></footer></main></body></html>\n", out);
 }
 

@@ -25,7 +25,9 @@ static struct engine *engine;
 static struct query_queue *queue;
 static struct counters counters;
 static struct config_space space = { .name = (char *)"v" };
-static const struct config config = { .spaces = &space, .n_spaces = 1 };
+static struct attribute shown[] = { { { (const uint8_t *)"title", 5 }, ATTRIBUTE_KEYWORD },
+                                    { { (const uint8_t *)"price", 5 }, ATTRIBUTE_NUMBER } };
+static const struct config config = { .spaces = &space, .n_spaces = 1, .attributes = { shown, 2 } };
 static struct trial *trial;
 static struct region scratch;
 static char message[TRIAL_MESSAGE_BYTES];
@@ -39,7 +41,7 @@ static int open_all(void **state)
   static const float one = 1.0f;
   struct engine_space engine_space = { .name = "v", .model_path = path };
   struct engine_config engine_config = {
-    .spaces = &engine_space, .n_spaces = 1, .max_items = 10, .max_k = 50, .max_batch = POOL
+    .spaces = &engine_space, .n_spaces = 1, .max_items = 10, .max_k = 50, .max_batch = POOL, .attributes = { shown, 2 }
   };
   struct fair_queue_config queue_config = {
     .weights = &weight, .n_spaces = 1, .n_workers = 1, .n_queries = POOL, .max_batch = POOL, .batch_time_ns = 1
@@ -123,6 +125,8 @@ static void an_answer_reaches_who_asked(void **state)
   assert_true(query_queue_pop(queue, &batch));
   assert_true(span_equal(batch.queries[0]->query.like, span_of_str("item")));
   assert_int_equal(batch.queries[0]->query.k, 3);
+  assert_int_equal(batch.queries[0]->query.n_attributes, 2);
+  assert_true(span_equal(batch.queries[0]->query.attributes[1], span_of_str("price")));
   assert_false(is_readable());
   answer_after(0);
   assert_true(is_readable());
