@@ -473,6 +473,8 @@ static void an_answer_is_sent_alone_by_a_renewed_producer(void **state)
   tls_property_renew(false);
   log_watch_wait("event=kafka_client_not_renewed client=answers");
   reply_alone(&s, 3, &answers);
+  /* of the usual producer, and of the one that sends messages alone */
+  assert_int_equal(log_watch_count("event=kafka_client_not_renewed client=answers"), 2);
   tls_property_renew(true);
   reply_alone(&s, 4, &answers);
   assert_false(has_alarm(&s));
