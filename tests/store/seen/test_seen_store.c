@@ -232,8 +232,14 @@ static void expired_items_are_not_read_and_their_room_is_freed(void **state)
   now_ms += TTL_MS - 1000;
   append(f, 2, 0, 20);
   assert_int_equal(n_read(f, 1), 10);
-  now_ms += 1001;
+  now_ms += 1000; /* as old as can be */
+  assert_int_equal(n_read(f, 1), 10);
+  assert_false(seen_store_is_expired(f->store, now_ms - TTL_MS));
+  assert_ok(seen_store_sweep(f->store, 1000, &is_done));
+  assert_int_equal(n_read(f, 1), 10);
+  now_ms++;
   assert_int_equal(n_read(f, 1), 0);
+  assert_true(seen_store_is_expired(f->store, now_ms - TTL_MS - 1));
   assert_int_equal(n_read(f, 2), 20);
   assert_ok(seen_store_sweep(f->store, 1000, &is_done));
   assert_true(is_done);
@@ -241,6 +247,85 @@ static void expired_items_are_not_read_and_their_room_is_freed(void **state)
   assert_int_equal(stats.n_users, 1);
   assert_int_equal(stats.n_items, 20);
   seen_model_compare(&f->model, f->store);
+  now_ms += TTL_MS;
+  assert_ok(seen_store_sweep(f->store, 1000, &is_done));
+  seen_store_stats(f->store, &stats);
+  assert_int_equal(stats.n_users, 0);
+  assert_int_equal(stats.n_items, 0);
+}
+
+/* The number of a chunk has several bytes. */
+static void a_round_of_the_sweep_looks_at_each_chunk_once(void **state)
+{
+  enum { ITEMS = 1600, PER_CHUNK = 6, CHUNKS = (ITEMS + PER_CHUNK - 1) / PER_CHUNK, AT_ONCE = 100 };
+  struct fixture *f = *state;
+  char key[ITEM_KEY_MAX] = { 0 };
+  struct span item = span_of(key, sizeof key);
+  const struct seen_change change = { .user = span_of_str("u"), .items = &item, .n_items = 1, .time_unix_ms = now_ms };
+  bool is_done = false;
+  size_t n_calls = 0;
+
+  f->limits.max_per_user = ITEMS;
+  open_sized(f, 1 << 20);
+  assert_int_equal(mdb_env_set_flags(f->store->env->mdb, MDB_NOSYNC, 1), MDB_SUCCESS);
+  for (int i = 0; i < ITEMS; i++) {
+    memcpy(key, &i, sizeof i);
+    assert_ok(seen_store_apply(f->store, &change, 1, NULL, 0));
+  }
+  for (; !is_done && n_calls < CHUNKS; n_calls++)
+    assert_ok(seen_store_sweep(f->store, AT_ONCE, &is_done));
+  assert_int_equal(n_calls, (CHUNKS + AT_ONCE - 1) / AT_ONCE);
+}
+
+static void without_a_time_to_live_nothing_expires(void **state)
+{
+  struct fixture *f = *state;
+  bool is_done;
+
+  f->limits.ttl_ms = 0;
+  open_sized(f, 1 << 20);
+  append(f, 1, 0, 10);
+  now_ms += (int64_t)1000 * TTL_MS;
+  append(f, 1, 10, 10);
+  assert_ok(seen_store_sweep(f->store, 1000, &is_done));
+  assert_true(is_done);
+  assert_int_equal(n_read(f, 1), 20);
+  assert_false(seen_store_is_expired(f->store, 0));
+}
+
+/* Partitions and clocks differ: a record may be older than those before it. */
+static void the_oldest_time_of_a_log_is_that_of_any_item(void **state)
+{
+  struct fixture *f = *state;
+  struct region region = { 0 };
+  struct span *keys;
+  char name[16];
+  size_t n;
+  int64_t oldest;
+
+  open_sized(f, 1 << 20);
+  append(f, 1, 0, 1);
+  now_ms -= 1000;
+  append(f, 1, 1, 1);
+  now_ms += 500;
+  append(f, 1, 2, 1);
+  assert_ok(seen_store_read(f->store, seen_model_name(1, name), &region, &keys, &n, &oldest));
+  assert_int_equal(n, 3);
+  assert_int_equal(oldest, now_ms - 500);
+  region_fini(&region);
+}
+
+static void an_item_that_is_recorded_late_in_its_chunk_keeps_its_latest_time(void **state)
+{
+  struct fixture *f = *state;
+
+  open_sized(f, 1 << 20);
+  append(f, 1, 0, 1);
+  now_ms -= TTL_MS / 2;
+  append(f, 1, 0, 1);
+  now_ms += TTL_MS + TTL_MS / 4; /* the late record alone would have expired */
+  assert_int_equal(seen_model_has_read(f->store, 1, 0), 1);
+  assert_int_equal(f->store->counts.n_items, 1);
 }
 
 static void an_item_that_is_recorded_late_keeps_its_latest_time(void **state)
@@ -281,9 +366,37 @@ static void a_forgotten_user_begins_anew(void **state)
   assert_int_equal(n_read(f, 4), 5);
   append(f, 3, 7, 1);
   assert_int_equal(n_read(f, 3), 1);
-  seen_store_stats(f->store, &stats);
-  assert_int_equal(stats.n_users, 2);
-  assert_int_equal(stats.n_items, 6);
+  for (int i = 0; i < 2; i++) { /* before and after a restart */
+    seen_store_stats(f->store, &stats);
+    assert_int_equal(stats.n_users, 2);
+    assert_int_equal(stats.n_items, 6);
+    assert_true(stats.used_bytes > 0);
+    reopen(f);
+  }
+}
+
+/* The transaction begins again in a larger map. */
+static void a_batch_that_fills_the_map_counts_once(void **state)
+{
+  enum { RECORDS = 20 * SEEN_MODEL_USERS };
+  struct fixture *f = *state;
+  struct record *records = calloc(RECORDS, sizeof *records);
+  struct seen_change changes[RECORDS];
+
+  assert_non_null(records);
+  f->limits.max_per_user = SEEN_MODEL_ITEMS;
+  open_sized(f, 1 << 16);
+  for (unsigned i = 0; i < RECORDS; i++) {
+    for (unsigned k = 0; k < ITEMS_MAX; k++)
+      records[i].ids[k] = (i / SEEN_MODEL_USERS * ITEMS_MAX + k) % SEEN_MODEL_ITEMS;
+    finish_record(&records[i], i % SEEN_MODEL_USERS, ITEMS_MAX, now_ms);
+    apply_to_model(&f->model, f->store, &records[i]);
+    changes[i] = records[i].change;
+  }
+  assert_ok(seen_store_apply(f->store, changes, RECORDS, NULL, 0));
+  assert_true(f->store->env->map_bytes > 1 << 16);
+  seen_model_compare(&f->model, f->store);
+  free(records);
 }
 
 static void longest_names_fit(void **state)
@@ -528,6 +641,28 @@ static void damage_is_an_error_and_never_an_empty_answer(void **state)
   region_fini(&region);
 }
 
+static err_code_t put_key(void *context, MDB_txn *txn)
+{
+  const struct seen_store *s = context;
+  struct seen_chunk chunk = { 0 };
+  uint8_t name[10] = { 200, 'a' }, bytes[SEEN_CHUNK_BYTES]; /* it promises a user of 201 bytes */
+
+  seen_chunk_push(&chunk, (struct seen_item){ span_of_str("item"), now_ms });
+  MDB_val key = { sizeof name, name }, value = { seen_chunk_encode(&chunk, bytes), bytes };
+  assert_int_equal(mdb_put(txn, s->logs, &key, &value, 0), MDB_SUCCESS);
+  return ERR_OK;
+}
+
+static void a_key_that_is_no_user_s_is_an_error(void **state)
+{
+  struct fixture *f = *state;
+  bool is_done;
+
+  open_sized(f, 1 << 20);
+  assert_ok(env_write(f->store->env, put_key, f->store));
+  assert_fails(seen_store_sweep(f->store, 10, &is_done), ERR_STORE_CORRUPT, "damaged");
+}
+
 static void a_store_of_items_is_refused(void **state)
 {
   struct fixture *f = *state;
@@ -545,13 +680,19 @@ int main(void)
     cmocka_unit_test_setup_teardown(items_seen_again_push_nothing_out, setup, teardown),
     cmocka_unit_test_setup_teardown(the_newest_are_kept_and_an_eighth_more, setup, teardown),
     cmocka_unit_test_setup_teardown(expired_items_are_not_read_and_their_room_is_freed, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_round_of_the_sweep_looks_at_each_chunk_once, setup, teardown),
+    cmocka_unit_test_setup_teardown(without_a_time_to_live_nothing_expires, setup, teardown),
+    cmocka_unit_test_setup_teardown(the_oldest_time_of_a_log_is_that_of_any_item, setup, teardown),
+    cmocka_unit_test_setup_teardown(an_item_that_is_recorded_late_in_its_chunk_keeps_its_latest_time, setup, teardown),
     cmocka_unit_test_setup_teardown(an_item_that_is_recorded_late_keeps_its_latest_time, setup, teardown),
     cmocka_unit_test_setup_teardown(a_forgotten_user_begins_anew, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_batch_that_fills_the_map_counts_once, setup, teardown),
     cmocka_unit_test_setup_teardown(longest_names_fit, setup, teardown),
     cmocka_unit_test_setup_teardown(positions_never_go_back_until_they_are_forgotten, setup, teardown),
     cmocka_unit_test_setup_teardown(readers_see_whole_records_while_the_map_grows, setup, teardown),
     cmocka_unit_test_setup_teardown(after_a_kill_it_holds_the_log_up_to_its_position, setup, teardown),
     cmocka_unit_test_setup_teardown(damage_is_an_error_and_never_an_empty_answer, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_key_that_is_no_user_s_is_an_error, setup, teardown),
     cmocka_unit_test_setup_teardown(a_store_of_items_is_refused, setup, teardown),
   };
 
