@@ -67,6 +67,7 @@ static int begin(void **state)
   rd_kafka_mock_topic_create(broker.cluster, "partials", 1, 1);
   rd_kafka_mock_topic_create(broker.cluster, "answers", 1, 1);
   configure();
+  merge_counters = (struct merge_counters){ 0 };
   assert_ok(alarm_init(&alarms));
   assert_ok(shards_heard_open(&heard));
   struct kafka_layers layers = stubborn_broker_layers(&broker, false, NULL, 0);
@@ -89,22 +90,52 @@ static int end(void **state)
   return 0;
 }
 
-/* Send the answer of a layout with one shard. */
-static void send_part(const char *id)
+static void send_record(struct span key, struct span value)
+{
+  const struct sender_message message = {
+    .topic = "partials", .has_key = key.n > 0, .key = key, .has_value = true, .value = value
+  };
+
+  assert_ok(sender_send(shard, &message));
+}
+
+/* The answer of one of n_shards shards. It lives in `scratch`. */
+static struct span encode_part(const char *id, uint32_t number, uint32_t n_shards)
 {
   struct answer answer = { .id = span_of_str(id), .space = span_of_str("books"), .generation = 1 };
   const struct span traceparent = span_of_str("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
-  struct partial partial = { .n_shards = 1, .k = 1, .model = span_of_str("m"), .trace = &traceparent, .n_trace = 1 };
+  struct partial partial = {
+    .shard = number, .n_shards = n_shards, .k = 1, .model = span_of_str("m"), .trace = &traceparent, .n_trace = 1
+  };
   struct span head, encoded, value;
 
   region_reset(&scratch);
   assert_ok(wire_encode_answer(&answer, WIRE_PROTOBUF, &scratch, &encoded));
   assert_ok(wire_encode_partial(&partial, &scratch, &head));
   assert_ok(wire_complete_partial(head, encoded, &scratch, &value));
-  struct sender_message message = {
-    .topic = "partials", .has_key = true, .key = span_of_str(id), .has_value = true, .value = value
-  };
-  assert_ok(sender_send(shard, &message));
+  return value;
+}
+
+static void send_part_of(const char *id, uint32_t number, uint32_t n_shards)
+{
+  send_record(span_of_str(id), encode_part(id, number, n_shards));
+}
+
+/* Send the answer of a layout with one shard. */
+static void send_part(const char *id)
+{
+  send_part_of(id, 0, 1);
+}
+
+/* Send a record that is no part, of a shard of another layout. */
+static void send_kind(const char *key, enum partial_kind kind)
+{
+  const struct partial partial = { .kind = kind, .shard = 2, .n_shards = 3 };
+  struct span value;
+
+  region_reset(&scratch);
+  assert_ok(wire_encode_partial(&partial, &scratch, &value));
+  send_record(span_of_str(key), value);
 }
 
 static void write_part(const char *id)
@@ -134,6 +165,16 @@ static void wait_for_answer(const char *id)
   }
 }
 
+/* The next answer is this one. */
+static void expect_answer(const char *id)
+{
+  rd_kafka_message_t *m = kafka_tap_next(&answers, 2 * KAFKA_TIMEOUT_MS);
+
+  assert_non_null(m);
+  assert_true(is_answer(m, id));
+  rd_kafka_message_destroy(m);
+}
+
 static void fail_next_end(rd_kafka_resp_err_t error)
 {
   rd_kafka_mock_push_request_errors(broker.cluster, END_TRANSACTION, 1, error);
@@ -153,6 +194,16 @@ static void wait_for_alarm(void)
   while (!has_alarm() && clock_now_ns() < end_ns)
     clock_sleep_ns(CLOCK_NS_PER_MS);
   assert_int_equal(alarm_failure(&alarms), ERR_KAFKA);
+}
+
+static void wait_until_ready(const struct merge_thread *t)
+{
+  int64_t end_ns = clock_now_ns() + 2 * KAFKA_TIMEOUT_MS * CLOCK_NS_PER_MS;
+  const char *reason;
+
+  while ((reason = merge_thread_not_ready(t)) && !has_alarm() && clock_now_ns() < end_ns)
+    clock_sleep_ns(CLOCK_NS_PER_MS);
+  assert_null(reason);
 }
 
 /* The broker knows nothing of a transaction that librdkafka wants to end. The second time, that is no accident. */
@@ -231,16 +282,6 @@ static void a_sampled_query_has_spans_of_its_merge(void **state)
   collector_fixture_fini(&server);
 }
 
-static void wait_until_ready(const struct merge_thread *t)
-{
-  int64_t end_ns = clock_now_ns() + 2 * KAFKA_TIMEOUT_MS * CLOCK_NS_PER_MS;
-  const char *reason;
-
-  while ((reason = merge_thread_not_ready(t)) && !has_alarm() && clock_now_ns() < end_ns)
-    clock_sleep_ns(CLOCK_NS_PER_MS);
-  assert_null(reason);
-}
-
 /* The topic has one partition. */
 static void a_merge_that_gets_no_partition_waits_for_one(void **state)
 {
@@ -276,6 +317,100 @@ static void certificates_that_change_before_brokers_answer_are_taken_up(void **s
   wait_for_answer("first");
 }
 
+static void a_part_that_comes_after_the_answer_gets_no_second_one(void **state)
+{
+  (void)state;
+  write_part("first");
+  expect_answer("first");
+  write_part("first");
+  write_part("second");
+  expect_answer("second");
+  assert_int_equal(counters_get(&merge_counters.late), 1);
+}
+
+/* Of a query that waits, and of one whose parts come later. */
+static void what_another_merge_has_answered_is_not_answered_again(void **state)
+{
+  (void)state;
+  wait_until_ready(merge); /* before that, records are read twice */
+  send_part_of("waits", 0, 2);
+  send_kind("waits", PARTIAL_ANSWERED);
+  send_kind("later", PARTIAL_ANSWERED);
+  send_part_of("waits", 1, 2);
+  send_part("later");
+  write_part("last");
+  expect_answer("last");
+  merge_thread_close(&merge);
+  assert_int_equal(counters_get(&merge_counters.late), 2);
+  assert_int_equal(counters_get(&merge_counters.open_queries), 0);
+}
+
+static void what_is_no_part_is_counted_and_passed(void **state)
+{
+  struct shard_heard shards[3];
+
+  (void)state;
+  wait_until_ready(merge);
+  send_record(span_of_str("key"), span_of_str("\xff\xff no partial at all"));
+  send_record((struct span){ 0 }, encode_part("no key", 0, 1));
+  send_kind("shard 2", PARTIAL_HEARTBEAT);
+  send_part_of("first", 0, 2);
+  send_part_of("first", 0, 2);
+  send_part_of("first", 1, 2);
+  assert_ok(sender_flush(shard, KAFKA_TIMEOUT_MS));
+  expect_answer("first");
+  assert_int_equal(counters_get(&merge_counters.unusable), 2);
+  assert_int_equal(counters_get(&merge_counters.heartbeats), 1);
+  assert_int_equal(counters_get(&merge_counters.parts), 3);
+  assert_int_equal(counters_get(&merge_counters.duplicates), 1);
+  assert_int_equal(shards_heard_list(heard, shards, 3), 3);
+  assert_int_equal(shards[1].shard, 1);
+  assert_int_equal(shards[2].n_shards, 3); /* of the heartbeat */
+}
+
+/* Without transactions, because the mock keeps no positions of these. */
+static void reopen_without_transactions(void)
+{
+  merge_thread_close(&merge);
+  config.merge.is_exactly_once = false;
+  open_merge(&config, &merge);
+}
+
+static void a_part_that_waits_is_read_again_after_a_restart(void **state)
+{
+  (void)state;
+  reopen_without_transactions();
+  send_part_of("first", 0, 2);
+  write_part("second");
+  expect_answer("second");
+  write_part("third");
+  expect_answer("third"); /* the positions that go with the second answer are at the broker by now */
+  reopen_without_transactions();
+  send_part_of("first", 1, 2);
+  assert_ok(sender_flush(shard, KAFKA_TIMEOUT_MS));
+  expect_answer("first");
+  assert_int_equal(counters_get(&merge_counters.incomplete), 0);
+}
+
+/* Positions are committed once a second, but not past an answer that no broker has. */
+static void an_answer_that_waits_for_its_topic_is_made_again_after_a_restart(void **state)
+{
+  enum { TRIES = 15 }; /* a tenth of a second apart */
+
+  (void)state;
+  reopen_without_transactions();
+  stubborn_broker_hide(&broker, "answers", true);
+  write_part("first");
+  int64_t end_ns = clock_now_ns() + 2 * KAFKA_TIMEOUT_MS * CLOCK_NS_PER_MS;
+  while (counters_get(&merge_counters.retries) < TRIES && clock_now_ns() < end_ns)
+    clock_sleep_ns(CLOCK_NS_PER_MS);
+  assert_true(counters_get(&merge_counters.retries) >= TRIES);
+  merge_thread_close(&merge);
+  stubborn_broker_hide(&broker, "answers", false);
+  open_merge(&config, &merge);
+  expect_answer("first");
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -285,6 +420,11 @@ int main(void)
     cmocka_unit_test_setup_teardown(a_sampled_query_has_spans_of_its_merge, begin, end),
     cmocka_unit_test_setup_teardown(a_merge_that_gets_no_partition_waits_for_one, begin, end),
     cmocka_unit_test_setup_teardown(certificates_that_change_before_brokers_answer_are_taken_up, begin, end),
+    cmocka_unit_test_setup_teardown(a_part_that_comes_after_the_answer_gets_no_second_one, begin, end),
+    cmocka_unit_test_setup_teardown(what_another_merge_has_answered_is_not_answered_again, begin, end),
+    cmocka_unit_test_setup_teardown(what_is_no_part_is_counted_and_passed, begin, end),
+    cmocka_unit_test_setup_teardown(a_part_that_waits_is_read_again_after_a_restart, begin, end),
+    cmocka_unit_test_setup_teardown(an_answer_that_waits_for_its_topic_is_made_again_after_a_restart, begin, end),
   };
 
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
