@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "daemon/delivery/outlet.h"
 #include "tests/support/kafka_tap.h"
+#include "tests/support/log_watch.h"
 #include "tests/support/stubborn_broker.h"
 #include "tests/support/tls_property.h"
 
@@ -186,6 +187,7 @@ static void a_message_is_too_large_if_a_broker_says_so_twice(void **state)
   send_record(1);
   wait_for_end(1, OUTLET_REFUSED);
   assert_false(outlet_is_away(w.outlet));
+  assert_false(log_watch_has("size too large"));
   send_record(2);
   wait_for_end(2, OUTLET_DELIVERED);
 }
