@@ -415,15 +415,19 @@ static void compare_query(struct world *w, const struct question *q, size_t i, c
   engine_close(&plain);
 }
 
+/* With several members, each searches one or two queries of a batch; a searcher without others all of them at once. */
 static void ask(struct world *w)
 {
   static struct question q;
   struct region region = { 0 };
-  struct searcher *searcher;
+  struct searcher *searchers[2];
   struct answer answers[BATCH];
 
-  assert_ok(searcher_open(w->engine, &searcher));
+  for (size_t i = 0; i < 2; i++)
+    assert_ok(searcher_open(w->engine, &searchers[i]));
+  searcher_set_aside(searchers[1]);
   for (size_t round = 0; round < ROUNDS; round++) {
+    struct searcher *searcher = searchers[dice_below(&w->dice, 2)];
     churn(w, 100);
     w->now_ms = FIRST_MS + (int64_t)(round * LATEST_MS / ROUNDS);
     assert_ok(engine_pass_time(w->engine));
@@ -437,7 +441,8 @@ static void ask(struct world *w)
       assert_int_equal(answers[i].has_time, w->has_lifetimes);
     }
   }
-  searcher_close(&searcher);
+  for (size_t i = 0; i < 2; i++)
+    searcher_close(&searchers[i]);
   region_fini(&region);
 }
 

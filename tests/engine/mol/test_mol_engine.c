@@ -376,6 +376,100 @@ static void queries_that_cannot_be_served_are_refused_with_the_reason(void **sta
   close_case(&c);
 }
 
+static struct answer ask_as(const struct golden_case *c, bool has_user_id, int64_t user_id)
+{
+  struct query query = query_of(c, 0, 20, "exact");
+  struct answer answer;
+
+  query.has_user_id = has_user_id;
+  query.user_id = user_id;
+  fixture_search(c->engine, c->searcher, &query, 1, &answer);
+  return answer;
+}
+
+/* The first score, which every row of the user's table changes. */
+static float first_score(const struct golden_case *c, bool has_user_id, int64_t user_id)
+{
+  return ask_as(c, has_user_id, user_id).hits[0].score;
+}
+
+/* As in the authors' code: Python's modulo is never negative. */
+static void a_user_id_counts_modulo_the_table_also_below_zero(void **state)
+{
+  enum { N_HASH = 64 };
+  struct golden_case c = { 0 };
+
+  (void)state;
+  open_case("small_uid", isa_detect(), &c);
+  float first = first_score(&c, true, 0), last = first_score(&c, true, N_HASH - 1);
+  assert_true(first != last);
+  assert_true(first_score(&c, true, N_HASH) == first && first_score(&c, true, -N_HASH) == first);
+  assert_true(first_score(&c, true, INT64_MIN) == first);
+  assert_true(first_score(&c, true, -1) == last && first_score(&c, true, INT64_MAX) == last);
+  close_case(&c);
+}
+
+/* Its part of the components is zero, and not that of user 0. */
+static void a_query_without_a_user_id_has_no_row(void **state)
+{
+  struct golden_case c = { 0 };
+  struct query query;
+  struct answer answer;
+
+  (void)state;
+  open_case("small_uid", isa_detect(), &c);
+  size_t n = golden_extent(c.expected, "q_comp", 1), dim = golden_extent(c.expected, "q_comp", 2);
+  float *components = calloc(n * dim, sizeof *components);
+  assert_non_null(components);
+  memcpy(components, GOLDEN_F32(c.expected, "q_comp", 0, 0, 0), (n - 1) * dim * sizeof *components);
+  query = query_of(&c, 0, 20, "exact");
+  query.vector = (struct floats){ 0 };
+  query.components = (struct floats){ components, n * dim };
+  query.query_gate = (struct floats){ GOLDEN_F32(c.expected, "gate_q", 0, 0), golden_extent(c.expected, "gate_q", 1) };
+  fixture_search(c.engine, c.searcher, &query, 1, &answer);
+  float zeros = answer.hits[0].score, without = first_score(&c, false, 0);
+  assert_true(fabsf(without - zeros) <= 1e-4f);
+  assert_true(fabsf(first_score(&c, true, 0) - zeros) > 1e-3f);
+  query = query_of(&c, 0, 5, "average(5)");
+  query.has_user_id = false;
+  fixture_search(c.engine, c.searcher, &query, 1, &answer);
+  assert_true(answer.receipt.has_bound && answer.receipt.bound >= without); /* a component of zeros lowers no bound */
+  free(components);
+  close_case(&c);
+}
+
+/* Which of the two would count? */
+static void vectors_beside_what_networks_make_of_them_are_refused(void **state)
+{
+  struct golden_case c = { 0 };
+
+  (void)state;
+  open_case("books", isa_detect(), &c);
+  size_t n_item = golden_extent(c.expected, "x_comp", 1) * golden_extent(c.expected, "x_comp", 2);
+  size_t n_query = golden_extent(c.expected, "q_comp", 1) * golden_extent(c.expected, "q_comp", 2);
+  size_t n_gate = golden_extent(c.expected, "gate_q", 1);
+  const struct floats vector = { c.items, c.item_dim };
+  const struct floats components = { GOLDEN_F32(c.expected, "x_comp", 0, 0, 0), n_item };
+  const struct floats gate = { GOLDEN_F32(c.expected, "gate_x", 0, 0), n_gate };
+  const uint8_t code = 0;
+  struct part part = { .space = span_of_str("space"), .components = components, .item_gate = gate };
+  assert_ok(engine_check_part(c.engine, &part));
+  part.vector = vector;
+  assert_fails(engine_check_part(c.engine, &part), ERR_ITEM, "vector is given");
+  part.components.n = 0;
+  assert_fails(engine_check_part(c.engine, &part), ERR_ITEM, "vector is given");
+  part.item_gate.n = 0;
+  assert_ok(engine_check_part(c.engine, &part));
+  part.codes = span_of(&code, 1);
+  assert_fails(engine_check_part(c.engine, &part), ERR_ITEM, "codes is given");
+  struct query query = query_of(&c, 0, 5, "exact");
+  query.query_gate = (struct floats){ GOLDEN_F32(c.expected, "gate_q", 0, 0), n_gate };
+  assert_refused(&c, &query, ERR_QUERY);
+  query.components = (struct floats){ GOLDEN_F32(c.expected, "q_comp", 0, 0, 0), n_query };
+  assert_refused(&c, &query, ERR_QUERY);
+  close_case(&c);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -389,6 +483,9 @@ int main(void)
     cmocka_unit_test(ready_made_components_score_like_raw_vectors),
     cmocka_unit_test(excluded_keys_are_not_returned_and_the_rest_is_still_exact),
     cmocka_unit_test(queries_that_cannot_be_served_are_refused_with_the_reason),
+    cmocka_unit_test(a_user_id_counts_modulo_the_table_also_below_zero),
+    cmocka_unit_test(a_query_without_a_user_id_has_no_row),
+    cmocka_unit_test(vectors_beside_what_networks_make_of_them_are_refused),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
