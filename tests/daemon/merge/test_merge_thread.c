@@ -368,6 +368,18 @@ static void what_is_no_part_is_counted_and_passed(void **state)
   assert_int_equal(shards[2].n_shards, 3); /* of the heartbeat */
 }
 
+/* The other shard is away. */
+static void a_query_is_answered_when_its_wait_is_over(void **state)
+{
+  (void)state;
+  merge_thread_close(&merge);
+  config.merge.wait_ms = 100;
+  open_merge(&config, &merge);
+  send_part_of("first", 0, 2);
+  assert_ok(sender_flush(shard, KAFKA_TIMEOUT_MS));
+  expect_answer("first");
+}
+
 /* Without transactions, because the mock keeps no positions of these. */
 static void reopen_without_transactions(void)
 {
@@ -423,6 +435,7 @@ int main(void)
     cmocka_unit_test_setup_teardown(a_part_that_comes_after_the_answer_gets_no_second_one, begin, end),
     cmocka_unit_test_setup_teardown(what_another_merge_has_answered_is_not_answered_again, begin, end),
     cmocka_unit_test_setup_teardown(what_is_no_part_is_counted_and_passed, begin, end),
+    cmocka_unit_test_setup_teardown(a_query_is_answered_when_its_wait_is_over, begin, end),
     cmocka_unit_test_setup_teardown(a_part_that_waits_is_read_again_after_a_restart, begin, end),
     cmocka_unit_test_setup_teardown(an_answer_that_waits_for_its_topic_is_made_again_after_a_restart, begin, end),
   };
