@@ -43,7 +43,7 @@ static const char *class_of(const struct attribute *attribute)
 }
 
 /* Print a value; nothing for NULL. */
-static void print_value(FILE *out, const json_t *value)
+static void print_value(FILE *out, const struct attribute *attribute, const json_t *value)
 {
   enum { DIGITS = 15 }; /* more would show 9.99 as 9.9900000000000002 */
 
@@ -53,6 +53,8 @@ static void print_value(FILE *out, const json_t *value)
   }
   if (json_is_string(value))
     html_print_text(out, json_string_value(value));
+  else if (attribute->type == ATTRIBUTE_TIME && json_is_integer(value))
+    html_print_time(out, json_integer_value(value));
   else if (!json_is_array(value) && value)
     json_dumpf(value, out, JSON_ENCODE_ANY | JSON_REAL_PRECISION(DIGITS));
 }
@@ -68,7 +70,7 @@ static void print_hit(FILE *out, size_t rank, const json_t *hit, const struct sh
   fprintf(out, "</td><td class=\"number\">%.6g</td>", json_number_value(json_object_get(hit, "score")));
   for (size_t i = 0; i < shown->n; i++) {
     fprintf(out, "<td%s>", class_of(&shown->v[i]));
-    print_value(out, find_value(hit, shown->v[i].name));
+    print_value(out, &shown->v[i], find_value(hit, shown->v[i].name));
     fputs("</td>", out);
   }
   fputs("</tr>\n", out);
