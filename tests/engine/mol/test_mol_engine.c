@@ -9,6 +9,8 @@
 #include <math.h>
 
 #include "engine/engine.h"
+#include "engine/mol/mol_columns.h"
+#include "engine/similarity/similarity.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/golden.h"
 
@@ -470,6 +472,41 @@ static void vectors_beside_what_networks_make_of_them_are_refused(void **state)
   close_case(&c);
 }
 
+/* It is the slack of sketches: with too little, a search would drop items that are among the best. */
+static void copied_columns_know_the_largest_residual(void **state)
+{
+  const struct columns_ops *ops = &mol_columns_cpu;
+  const struct kernels *kernels;
+  struct golden_case c = { 0 };
+  struct region scratch = { 0 };
+  struct safetensors *file;
+  struct columns *from, *to;
+  struct model *model;
+  uint8_t *prepared;
+
+  (void)state;
+  open_case("books", isa_detect(), &c);
+  assert_ok(kernels_get(isa_detect(), &kernels));
+  assert_ok(safetensors_open(SLUICE_GOLDEN_DIR "/books/weights.safetensors", &file));
+  assert_ok(similarity_mol.model_open(file, &model));
+  safetensors_close(&file);
+  const struct part part = { .space = span_of_str("space"), .vector = { c.items, c.item_dim } };
+  const struct part *parts[] = { &part };
+  assert_ok(region_aligned(&scratch, similarity_mol.prepared_bytes(model), 1, &prepared));
+  assert_ok(similarity_mol.prepare_parts(model, kernels, parts, 1, &scratch, prepared));
+  assert_ok(ops->open(model, 1, &from));
+  assert_ok(ops->open(model, 1, &to));
+  assert_ok(ops->load(from, 0, prepared));
+  assert_true(mol_columns_of(from)->residual > 0);
+  assert_ok(ops->copy(to, from, 0, 1));
+  assert_true(mol_columns_of(to)->residual == mol_columns_of(from)->residual);
+  ops->close(&from);
+  ops->close(&to);
+  similarity_mol.model_close(&model);
+  region_fini(&scratch);
+  close_case(&c);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -485,6 +522,7 @@ int main(void)
     cmocka_unit_test(queries_that_cannot_be_served_are_refused_with_the_reason),
     cmocka_unit_test(a_user_id_counts_modulo_the_table_also_below_zero),
     cmocka_unit_test(a_query_without_a_user_id_has_no_row),
+    cmocka_unit_test(copied_columns_know_the_largest_residual),
     cmocka_unit_test(vectors_beside_what_networks_make_of_them_are_refused),
   };
 
