@@ -25,8 +25,9 @@ struct partial {
   bool is_json;    /* the query is */
   struct span reply_topic;
   uint32_t k;
-  uint32_t max_per; /* max_per.n of the query */
-  uint32_t boosts;  /* how many the query has */
+  uint32_t max_per;    /* max_per.n of the query */
+  uint32_t boosts;     /* how many the query has */
+  uint32_t attributes; /* how many the query names */
   bool has_deadline;
   uint64_t left_us; /* until the deadline, when the part was sent */
   bool allow_partial;

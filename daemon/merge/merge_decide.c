@@ -105,22 +105,26 @@ static err_t fail_missing(const struct layout *layout, struct region *r, struct 
                     is_one ? "shard" : "shards", missing, is_one ? "has" : "have", n_shards - 1);
 }
 
-/* A daemon of an older version does not know max_per or boosts. */
-static bool knows_same(const struct partial *a, const struct partial *b)
+/* Return the field of a query that just one of two parts knows: the other one's daemon is of an older version. NULL:
+ * there is none. */
+static const char *find_unknown(const struct partial *a, const struct partial *b)
 {
-  return a->max_per == b->max_per && a->boosts == b->boosts;
+  return a->max_per != b->max_per         ? "max_per"
+         : a->boosts != b->boosts         ? "boosts"
+         : a->attributes != b->attributes ? "attributes"
+                                          : NULL;
 }
 
 static err_t fail_others(const struct layout *layout, const struct merge_part *other, struct region *r,
                          struct answer *out)
 {
   const struct merge_part *first = &layout->parts[0];
+  const char *unknown = find_unknown(&first->head, &other->head);
 
-  if (!knows_same(&first->head, &other->head))
+  if (unknown)
     return make_error(layout, ANSWER_PARTIAL, r, out,
                       "shard %" PRIu32 " and shard %" PRIu32 " are of different versions: one does not know %s",
-                      first->head.shard, other->head.shard,
-                      first->head.max_per != other->head.max_per ? "max_per" : "boosts");
+                      first->head.shard, other->head.shard, unknown);
   return make_error(layout, ANSWER_PARTIAL, r, out,
                     "the shards have different models, so their scores cannot be compared: shard %" PRIu32
                     " has generation %" PRIu32 ", %.*s; shard %" PRIu32 " has generation %" PRIu32 ", %.*s",
@@ -142,7 +146,7 @@ static err_t pass_error(const struct layout *layout, const struct merge_part *pa
 static bool can_join(const struct merge_part *a, const struct merge_part *b)
 {
   return a->answer.generation == b->answer.generation && span_equal(a->head.model, b->head.model) &&
-         knows_same(&a->head, &b->head);
+         !find_unknown(&a->head, &b->head);
 }
 
 /* List the parts with hits that can be joined with one, and return their number. */

@@ -43,6 +43,7 @@ err_t shard_part_make(const struct config *config, const struct pending_query *q
     .k = query->query.k,
     .max_per = query->query.max_per.n,
     .boosts = (uint32_t)query->query.n_boosts,
+    .attributes = (uint32_t)query->query.n_attributes,
     .has_deadline = query->deadline_ns != PENDING_NO_DEADLINE,
     .left_us = left_us(query),
     .allow_partial = query->query.allow_partial,

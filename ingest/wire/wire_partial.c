@@ -55,6 +55,7 @@ err_t wire_encode_partial(const struct partial *partial, struct region *r, struc
   message.k = partial->k;
   message.max_per = partial->max_per;
   message.boosts = partial->boosts;
+  message.attributes = partial->attributes;
   message.allow_partial = partial->allow_partial;
   message.asked_unix_ms = partial->asked_unix_ms;
   message.answer = data_of(partial->answer);
@@ -134,6 +135,7 @@ err_t wire_decode_partial(struct span value, struct region *r, struct partial *o
     .k = m->k,
     .max_per = m->max_per,
     .boosts = m->boosts,
+    .attributes = m->attributes,
     .has_deadline = message_has(&m->base, "left_us"),
     .allow_partial = m->allow_partial,
     .asked_unix_ms = m->asked_unix_ms,

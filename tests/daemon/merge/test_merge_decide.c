@@ -178,6 +178,15 @@ static void a_daemon_that_does_not_know_boosts_is_told_apart(void **state)
   assert_error(ANSWER_PARTIAL, "shard 0 and shard 1 are of different versions: one does not know boosts");
 }
 
+static void a_daemon_that_does_not_know_attributes_is_told_apart(void **state)
+{
+  (void)state;
+  add(0, 2, "m", false)->head.attributes = 1;
+  add(1, 2, "m", false);
+  decide();
+  assert_error(ANSWER_PARTIAL, "shard 0 and shard 1 are of different versions: one does not know attributes");
+}
+
 static void parts_without_boosts_are_not_joined_with_those_that_have_them(void **state)
 {
   (void)state;
@@ -283,6 +292,7 @@ int main(void)
     cmocka_unit_test_setup(generations_with_the_same_file_are_not_joined, begin),
     cmocka_unit_test_setup(a_daemon_that_does_not_know_max_per_is_told_apart, begin),
     cmocka_unit_test_setup(a_daemon_that_does_not_know_boosts_is_told_apart, begin),
+    cmocka_unit_test_setup(a_daemon_that_does_not_know_attributes_is_told_apart, begin),
     cmocka_unit_test_setup(parts_without_boosts_are_not_joined_with_those_that_have_them, begin),
     cmocka_unit_test_setup(of_different_generations_the_most_frequent_is_used, begin),
     cmocka_unit_test_setup(of_different_models_the_most_frequent_is_used, begin),

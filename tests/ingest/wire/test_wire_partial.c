@@ -149,6 +149,7 @@ static void an_answer_in_a_part_is_the_one_that_was_put_in(void **state)
                              .k = 10,
                              .max_per = 3,
                              .boosts = 8,
+                             .attributes = 2,
                              .has_deadline = true,
                              .left_us = 0,
                              .allow_partial = true,
@@ -171,6 +172,7 @@ static void an_answer_in_a_part_is_the_one_that_was_put_in(void **state)
   assert_int_equal(read.k, 10);
   assert_int_equal(read.max_per, 3);
   assert_int_equal(read.boosts, 8);
+  assert_int_equal(read.attributes, 2);
   assert_true(read.has_deadline && read.left_us == 0);
   assert_int_equal(read.n_trace, 3);
   assert_true(span_equal(read.trace[2], trace[2]));
