@@ -11,12 +11,14 @@
 #include "ingest/wire/json_message.h"
 #include "ingest/wire/message_field.h"
 
-enum { F32_DIGITS = 9, F64_DIGITS = 17 };
+/* So many digits tell any f32, and any f64, from its neighbours. Most f64 need fewer: 9.99 does. */
+enum { F32_DIGITS = 9, F64_FEW_DIGITS = 15, F64_DIGITS = 17, REAL_BYTES = 32 };
 
 struct writer {
   const struct json_rules *rules;
   struct region *region;
-  bool has_f64; /* an f64 was written */
+  int digits;        /* that all reals so far need: jansson writes all with as many */
+  bool is_f32_short; /* f32 are written as the f64 that shows no more than their own digits */
 };
 
 /* Check a value that jansson made. It is NULL only if memory ran out. */
@@ -59,11 +61,42 @@ static err_t write_unsigned(uint64_t value, json_t **out)
   return give(json_string(digits), out);
 }
 
+/* Round a number to its first digits. */
+static double rounded(double value, int digits)
+{
+  char text[REAL_BYTES];
+
+  snprintf(text, sizeof text, "%.*g", digits, value);
+  return strtod(text, NULL);
+}
+
+static int digits_of(double value)
+{
+  return rounded(value, F32_DIGITS) == value       ? F32_DIGITS
+         : rounded(value, F64_FEW_DIGITS) == value ? F64_FEW_DIGITS
+                                                   : F64_DIGITS;
+}
+
 static err_t write_real(const char *name, double value, json_t **out)
 {
   if (!isfinite(value))
     FAIL(ERR_WIRE, "%s: not finite", name);
   return give(json_real(value), out);
+}
+
+static err_t write_f32(const struct writer *w, const char *name, float value, json_t **out)
+{
+  double number = (double)value;
+
+  return write_real(name, w->is_f32_short && isfinite(value) ? rounded(number, F32_DIGITS) : number, out);
+}
+
+static err_t write_f64(struct writer *w, const char *name, double value, json_t **out)
+{
+  int digits = digits_of(value);
+
+  w->digits = digits > w->digits ? digits : w->digits;
+  return write_real(name, value, out);
 }
 
 static err_t write_enum(const ProtobufCEnumDescriptor *type, int value, json_t **out)
@@ -115,10 +148,9 @@ static err_t write_value(struct writer *w, const ProtobufCFieldDescriptor *field
   case PROTOBUF_C_TYPE_FIXED64:
     return write_unsigned(*(const uint64_t *)slot, out);
   case PROTOBUF_C_TYPE_FLOAT:
-    return write_real(field->name, (double)*(const float *)slot, out);
+    return write_f32(w, field->name, *(const float *)slot, out);
   case PROTOBUF_C_TYPE_DOUBLE:
-    w->has_f64 = true;
-    return write_real(field->name, *(const double *)slot, out);
+    return write_f64(w, field->name, *(const double *)slot, out);
   case PROTOBUF_C_TYPE_BOOL:
     return give(json_boolean(*(const protobuf_c_boolean *)slot), out);
   case PROTOBUF_C_TYPE_ENUM:
@@ -258,12 +290,16 @@ static err_t write_message(struct writer *w, const ProtobufCMessage *message, js
 err_t json_message_write(const ProtobufCMessage *message, const struct json_rules *rules, struct region *r,
                          struct span *out)
 {
-  struct writer w = { .rules = rules, .region = r };
+  struct writer w = { .rules = rules, .region = r, .digits = F32_DIGITS };
   AUTO(json_decrefp) json_t *json = NULL;
 
   TRY(write_message(&w, message, &json));
-  size_t digits = w.has_f64 ? F64_DIGITS : F32_DIGITS;
-  AUTO(mem_free) char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(digits));
+  if (w.digits > F32_DIGITS) {
+    json_decrefp(&json);
+    w.is_f32_short = true;
+    TRY(write_message(&w, message, &json));
+  }
+  AUTO(mem_free) char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION((size_t)w.digits));
   if (!text)
     FAIL(ERR_MEMORY, "no memory for JSON");
   return region_copy(r, span_of_str(text), out);

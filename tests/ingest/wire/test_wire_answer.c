@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdlib.h>
 
 #include "ingest/wire/wire_client.h"
 #include "tests/support/assert_ok.h"
@@ -162,6 +163,30 @@ static void the_attributes_of_hits_look_like_this(void **state)
                          "{\"key\":\"b\",\"score\":1.0}]"));
 }
 
+static void assert_numbers(double number, const char *expected)
+{
+  struct attribute_value price = { span_of_str("price"), { .kind = VALUE_NUMBER, .number = number } };
+  struct hit hit = { .key = span_of_str("a"), .score = 0.93f, .attributes = &price, .n_attributes = 1 };
+  struct answer answer = sample_answer();
+  struct span text;
+
+  region_reset(&region);
+  answer.hits = &hit;
+  answer.n_hits = 1;
+  assert_ok(wire_encode_answer(&answer, WIRE_JSON, &region, &text));
+  assert_non_null(strstr((const char *)text.p, expected));
+}
+
+/* A score looks as it does without them, but for one number that needs all 17 digits. */
+static void numbers_have_the_digits_that_they_need(void **state)
+{
+  (void)state;
+  assert_numbers(9.99, "\"score\":0.930000007,\"attributes\":{\"price\":9.99}}");
+  assert_numbers(1234567.8901, "\"score\":0.930000007,\"attributes\":{\"price\":1234567.8901}}");
+  assert_numbers(0.1 + 0.2, "\"score\":0.93000000699999996,\"attributes\":{\"price\":0.30000000000000004}}");
+  assert_true(strtof("0.93000000699999996", NULL) == 0.93f);
+}
+
 static void error_answers_look_like_this(void **state)
 {
   struct answer answer = { .id = span_of_str("q1"), .space = span_of_str("books"), .error = ANSWER_NOT_SEEN,
@@ -315,6 +340,7 @@ int main(void)
     cmocka_unit_test(the_values_of_hits_look_like_this),
     cmocka_unit_test(the_similarities_of_hits_look_like_this),
     cmocka_unit_test(the_attributes_of_hits_look_like_this),
+    cmocka_unit_test(numbers_have_the_digits_that_they_need),
     cmocka_unit_test(error_answers_look_like_this),
     cmocka_unit_test(answers_in_protobuf_unpack_to_the_same),
     cmocka_unit_test(a_bound_without_end_is_the_largest_number_and_no_bound_is_none),
