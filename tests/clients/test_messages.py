@@ -164,6 +164,7 @@ class Answers(unittest.TestCase):
             made.attributes[name].CopyFrom(value_of(plain))
         answer = answer_of(pb.Answer(hits=[made, pb.Hit(key=b"b")]))
         self.assertEqual([hit.attributes for hit in answer.hits], [shown, {}])
+        self.assertEqual(len(set(answer.hits + answer.hits)), 2)
         self.assertIsInstance(answer.hits[0].attributes["price"], float)
 
     def test_hits_have_the_similarities_of_boosts(self):

@@ -3,7 +3,6 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from types import MappingProxyType
 from typing import Dict, List, Mapping, NamedTuple, Optional
 
 from . import sluice_pb2 as pb
@@ -19,12 +18,15 @@ class Hit(NamedTuple):
     score: float
     value: Plain = None                 # of the attribute of the query's max_per
     similarity: Optional[float] = None  # the score without the query's boosts; None if it has none
-    attributes: Mapping[str, Plain] = MappingProxyType({})  # those that the query's `attributes` names, if it has them
+    attributes: Mapping[str, Plain] = {}  # those that the query's `attributes` names, if it has them
 
     @property
     def text(self) -> str:
         """The key as text. Bytes that are not UTF-8 become escapes."""
         return self.key.decode(errors="backslashreplace")
+
+    def __hash__(self) -> int:  # attributes have none
+        return hash((self.key, self.score))
 
 
 @dataclass(frozen=True)

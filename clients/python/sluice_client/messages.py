@@ -73,8 +73,8 @@ class Query:
     explain: Iterable[Key] = ()                   # the answer's message says why each is a hit or not
     max_per: Optional[Tuple[str, int]] = None     # ("artist", 2): at most 2 hits with the same value of this attribute
     boosts: Sequence[Boost] = ()                  # what is added to scores, at most 8
-    attributes: Sequence[str] = ()                # names of attributes that the hits show
     now: Optional[datetime] = None                # ages in boosts are counted to it; None: to when the query is sent
+    attributes: Sequence[str] = ()                # names of attributes that the hits show
 
     def message(self, query_id: str, deadline_unix_ms: int) -> pb.Query:
         """Return the message, with an id and a deadline."""
@@ -169,7 +169,7 @@ def value_of(plain: Plain) -> pb.Value:
 
 
 def plain_of(value: pb.Value) -> Plain:
-    """The value of a hit."""
+    """The value of a hit, or one of its attributes."""
     kind = value.WhichOneof("kind")
     if kind == "list":
         return [*value.list.booleans, *value.list.integers, *value.list.numbers, *value.list.texts]
