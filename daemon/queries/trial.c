@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/size.h"
 #include "daemon/queries/query_queue.h"
 
 /* A trial that was given up is searched or about to be: the next one waits for that. */
@@ -104,13 +105,12 @@ static void end_turn(struct trial *t)
   pthread_mutex_unlock(&t->mutex);
 }
 
-/* The hits show all attributes: there are at most as many as a query may name. */
 static err_t name_attributes(const struct attributes *all, struct region *region, struct query *query)
 {
-  TRY(region_array(region, all->n, sizeof *query->attributes, &query->attributes));
-  for (size_t i = 0; i < all->n; i++)
+  query->n_attributes = size_min(all->n, TRIAL_ATTRIBUTES_MAX);
+  TRY(region_array(region, query->n_attributes, sizeof *query->attributes, &query->attributes));
+  for (size_t i = 0; i < query->n_attributes; i++)
     query->attributes[i] = all->v[i].name;
-  query->n_attributes = all->n;
   return ERR_OK;
 }
 

@@ -2,8 +2,8 @@
 /* The query that a reader of the status page tries. A search can take all cores for seconds, and nobody has let the
  * reader write to the query topic. So trials are bounded:
  *
- * - There is one at a time, for more items like an item, with at most TRIAL_K_MAX hits. These
- *   show all their attributes.
+ * - There is one at a time, for more items like an item, with at most TRIAL_K_MAX hits. These show the first
+ *   TRIAL_ATTRIBUTES_MAX attributes of the configuration.
  * - Its search begins only while no query from Kafka waits (query_queue.h), within TRIAL_WAIT_S seconds.
  * - After a search, trials rest for TRIAL_RESTS times as long. So they take at most a tenth of one worker's time.
  *
@@ -15,7 +15,7 @@
 #include "daemon/config/config.h"
 #include "daemon/counters/counters.h"
 
-enum { TRIAL_K_MAX = 100, TRIAL_WAIT_S = 5, TRIAL_RESTS = 9, TRIAL_MESSAGE_BYTES = 512 };
+enum { TRIAL_K_MAX = 100, TRIAL_ATTRIBUTES_MAX = 8, TRIAL_WAIT_S = 5, TRIAL_RESTS = 9, TRIAL_MESSAGE_BYTES = 512 };
 
 struct trial;
 struct query_queue;

@@ -63,7 +63,7 @@ static void print_attributes(const json_t *attributes, FILE *out)
   if (!text)
     return;
   fputs("  ", out);
-  ctl_print_text(text, out);
+  ctl_print_json(span_of_str(text), out);
 }
 
 static void print_hits(const json_t *hits, FILE *out)

@@ -3,12 +3,11 @@
 #include "daemon/http/pages/try_hits.h"
 
 #include "daemon/http/print/html_print.h"
+#include "daemon/queries/trial.h"
 
-enum { COLUMNS_MAX = 8 }; /* of attributes: more would not fit on a screen */
-
-/* The attributes that have a column: the first ones that some hit has. */
+/* The attributes that have a column: those that some hit has. */
 struct shown {
-  struct attribute v[COLUMNS_MAX];
+  struct attribute v[TRIAL_ATTRIBUTES_MAX];
   size_t n;
 };
 
@@ -30,7 +29,7 @@ static struct shown find_shown(const struct attributes *all, const json_t *hits)
 {
   struct shown shown = { .n = 0 };
 
-  for (size_t i = 0; i < all->n && shown.n < COLUMNS_MAX; i++) {
+  for (size_t i = 0; i < all->n && shown.n < TRIAL_ATTRIBUTES_MAX; i++) {
     if (has_value(hits, all->v[i].name))
       shown.v[shown.n++] = all->v[i];
   }
@@ -40,6 +39,12 @@ static struct shown find_shown(const struct attributes *all, const json_t *hits)
 static const char *class_of(const struct attribute *attribute)
 {
   return attribute->type == ATTRIBUTE_INTEGER || attribute->type == ATTRIBUTE_NUMBER ? " class=\"number\"" : "";
+}
+
+static void print_time(FILE *out, int64_t unix_ms)
+{
+  html_print_time(out, unix_ms);
+  fputs(" UTC", out);
 }
 
 /* Print a value; nothing for NULL. */
@@ -54,7 +59,7 @@ static void print_value(FILE *out, const struct attribute *attribute, const json
   if (json_is_string(value))
     html_print_text(out, json_string_value(value));
   else if (attribute->type == ATTRIBUTE_TIME && json_is_integer(value))
-    html_print_time(out, json_integer_value(value));
+    print_time(out, json_integer_value(value));
   else if (!json_is_array(value) && value)
     json_dumpf(value, out, JSON_ENCODE_ANY | JSON_REAL_PRECISION(DIGITS));
 }

@@ -10,7 +10,7 @@
 
 /* Print hits as JSON answers have them.
  *
- * attributes  of the configuration: the first ones that some hit has get a column
+ * attributes  of the configuration: those that some hit has get a column
  */
 void try_hits_print(FILE *out, const json_t *hits, const struct attributes *attributes);
 

@@ -89,9 +89,7 @@ static void the_attributes_of_hits_are_the_last_column(void **state)
                                "     2  b               1\n"));
   free(text);
   text = printed("{\"hits\":[{\"key\":\"a\",\"attributes\":{\"t\":\"\\u009b\\u202e\\u007f\"}}]}");
-  assert_null(strpbrk(text, "\x7f"));
-  assert_null(strstr(text, "\xc2\x9b"));
-  assert_null(strstr(text, "\xe2\x80\xae"));
+  assert_non_null(strstr(text, "{\"t\": \"\\u009b\\u202e\\u007f\"}\n"));
   free(text);
 }
 

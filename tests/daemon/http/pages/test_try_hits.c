@@ -52,7 +52,7 @@ static void attributes_that_a_hit_has_are_columns(void **state)
   assert_non_null(strstr(page, "2</td><td></td><td>&lt;b&gt;&amp; </td><td></td><td class=\"number\"></td>"
                                "<td class=\"number\">9.99</td><td></td></tr>"));
   assert_non_null(strstr(page, "1</td><td>true</td><td></td><td>&lt;x&gt;, y</td><td class=\"number\">-7</td>"
-                               "<td class=\"number\"></td><td>2026-09-21 14:13:20</td></tr>"));
+                               "<td class=\"number\"></td><td>2026-09-21 14:13:20 UTC</td></tr>"));
   free(page);
 }
 
