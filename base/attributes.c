@@ -50,16 +50,19 @@ struct span attributes_nearest(const struct attributes *attributes, struct span 
   return attributes->v[nearest].name;
 }
 
-err_t attributes_find_asked(const struct attributes *attributes, struct span name, size_t *out)
+err_t attributes_get(const struct attributes *attributes, struct span name, size_t *out)
 {
+  size_t found = attributes_find(attributes, name, 0);
+
   if (attributes->n == 0)
     FAIL(ERR_QUERY, "the configuration has no attributes");
-  *out = attributes_find(attributes, name, 0);
-  if (*out != ATTRIBUTE_NONE)
-    return ERR_OK;
-  struct span nearest = attributes_nearest(attributes, name);
-  FAIL(ERR_QUERY, "%s is not an attribute; the nearest is '%.*s'", log_quote(name), (int)nearest.n,
-       (const char *)nearest.p);
+  if (found == ATTRIBUTE_NONE) {
+    struct span nearest = attributes_nearest(attributes, name);
+    FAIL(ERR_QUERY, "%s is not an attribute; the nearest is '%.*s'", log_quote(name), (int)nearest.n,
+         (const char *)nearest.p);
+  }
+  *out = found;
+  return ERR_OK;
 }
 
 err_t attributes_copy(const struct attributes *from, struct attributes *out)

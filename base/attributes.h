@@ -17,8 +17,8 @@ size_t attributes_find(const struct attributes *attributes, struct span name, si
 /* Return the name of the list that is most like another one, which was probably meant. The list is not empty. */
 struct span attributes_nearest(const struct attributes *attributes, struct span name);
 
-/* Find the attribute that a query names. Returns ERR_QUERY with the nearest name if there is no such attribute. */
-err_t attributes_find_asked(const struct attributes *attributes, struct span name, size_t *out);
+/* Get the index of the attribute that a query names. Returns ERR_QUERY with the nearest name if there is none. */
+err_t attributes_get(const struct attributes *attributes, struct span name, size_t *out);
 
 /* Copy a list and its names. The caller frees it with attributes_free(). Returns ERR_MEMORY. */
 err_t attributes_copy(const struct attributes *from, struct attributes *out);

@@ -11,7 +11,7 @@ include(CheckLinkerFlag)
 check_linker_flag(C -fuse-ld=gold SLUICE_HAS_GOLD)
 if(SLUICE_HAS_GOLD)
   set(CMAKE_EXE_LINKER_FLAGS_DEV "-fuse-ld=gold")
-  set(CMAKE_EXE_LINKER_FLAGS_DEBUG "-fuse-ld=gold")
+  string(APPEND CMAKE_EXE_LINKER_FLAGS_DEBUG " -fuse-ld=gold")
 endif()
 
 # There is no global -march: each file for an instruction set has its own flags. -ffp-contract=off keeps a compiler from

@@ -7,7 +7,7 @@
 #include "base/region.h"
 #include "engine/arena/arena.h"
 
-/* Limit on the memory that the attributes of one answer's hits take. */
+/* Limit on the memory that the attributes of one answer's hits take: 48 bytes for each value, and its texts. */
 enum { HIT_ATTRIBUTES_BYTES_MAX = 16 << 20 };
 
 /* Verify the names in a query's `attributes`. Returns ERR_QUERY. Thread: any. */
@@ -18,7 +18,7 @@ err_t hit_attributes_check(const struct query *query, const struct attributes *a
  * attributes  of the engine
  * region      of the values
  * answer      its hits know their slots
- * problem     NULL, or why the hits cannot be shown with their attributes
+ * problem     set to NULL, or to why the query cannot be answered: then some hits have no attributes yet
  *
  * Returns ERR_MEMORY.
  */

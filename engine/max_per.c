@@ -7,7 +7,6 @@
 
 #include "base/attributes.h"
 #include "base/crowding.h"
-#include "base/log.h"
 #include "base/size.h"
 #include "engine/attributes/attribute_selection.h"
 
@@ -39,7 +38,7 @@ err_t max_per_check(const struct max_per *max_per, const struct attributes *attr
 {
   size_t found;
 
-  if (attributes_find_asked(attributes, max_per->attribute, &found) != ERR_OK)
+  if (attributes_get(attributes, max_per->attribute, &found) != ERR_OK)
     FAIL(ERR_QUERY, "max_per.attribute: %s", err_message());
   enum attribute_type type = attributes->v[found].type;
   if (type != ATTRIBUTE_KEYWORD && type != ATTRIBUTE_INTEGER && type != ATTRIBUTE_BOOL)

@@ -11,6 +11,9 @@
 #include "engine/like.h"
 #include "engine/search_rounds.h"
 
+/* Memory that a searcher keeps for its next search. Hardly any batch takes more. */
+enum { KEPT_BYTES = 256 << 20 };
+
 static err_t open_workers(struct searcher *s)
 {
   struct engine *e = s->engine;
@@ -131,7 +134,7 @@ static err_t explain(const struct search *s, const struct query *query, const st
 
 static err_t show_attributes(const struct search *s, const struct query *query, struct answer *answer)
 {
-  const char *problem = NULL;
+  const char *problem;
 
   TRY(hit_attributes_copy(s->arena, &s->searcher->engine->attributes, query, &s->searcher->scratch, answer, &problem));
   if (problem) {
@@ -184,7 +187,7 @@ static err_t search_backends(struct searcher *searcher, const struct arena *aren
   assert(s.row); /* engine_check_query() has verified it */
   for (;;) {
     s.backend = atomic_load(&backends->first);
-    region_reset(&searcher->scratch);
+    region_trim(&searcher->scratch, KEPT_BYTES);
     err_code_t err = search_arena(&s, queries, n, answers);
     admission_release(&s.admission);
     if (err != ERR_DEVICE)

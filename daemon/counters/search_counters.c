@@ -170,7 +170,7 @@ void search_counters_add(struct search_counters *c, size_t number, const struct 
     return;
   hist_add(&row->batch_us, answers[0].searched_us);
   for (size_t i = 0; i < n; i++) {
-    if (answers[i].error) /* it was not searched */
+    if (answers[i].error) /* it has no hits */
       continue;
     add(&row->n_queries, 1);
     add(&row->n_proven, answers[i].receipt.is_exact);

@@ -10,6 +10,9 @@
 #include "daemon/config/config_shard.h"
 #include "daemon/queries/trial.h"
 
+/* Memory of encoding that is kept for the next answer. */
+enum { KEPT_BYTES = 16 << 20 };
+
 /* ---- Topics that queries may name ---- */
 
 static bool is_configured(const struct config *config, struct span topic)
@@ -98,7 +101,7 @@ static err_t try_answer(const struct reply_context *with, const struct pending_q
   };
 
   query_trace_note_answer(query->traced, &query->query, answer);
-  region_reset(scratch);
+  region_trim(scratch, KEPT_BYTES);
   if (config_is_shard(with->config)) {
     TRY(make_part(with, query, answer, scratch, &reply));
   } else {

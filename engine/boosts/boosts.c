@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "base/attributes.h"
-#include "base/log.h"
 #include "engine/attributes/attribute_selection.h"
 #include "engine/boosts/decay.h"
 
@@ -46,7 +45,7 @@ static err_t check_boost(const struct boost *boost, const struct attributes *att
       FAIL(ERR_QUERY, "half_life_ms: a filter has no age");
     return ERR_OK;
   }
-  if (attributes_find_asked(attributes, boost->attribute, &found) != ERR_OK)
+  if (attributes_get(attributes, boost->attribute, &found) != ERR_OK)
     FAIL(ERR_QUERY, "attribute: %s", err_message());
   return check_type(boost, &attributes->v[found]);
 }

@@ -14,8 +14,8 @@
 enum { WIRE_VALUE_MAX = 4 << 20, WIRE_PARTS_MAX = 256 };
 
 /* Limit on the bytes of an answer, and of a shard's part with an answer in it: the largest has 100,000 hits
- * (query.max_k), with keys and values of 256 bytes, and with attributes that take 16 MiB of memory, but names count for
- * nothing there. Brokers take so much only if they are told to. */
+ * (query.max_k), with keys and values of 256 bytes, and with attributes of 16 MiB in the engine. On the wire each of
+ * these also carries its name. Brokers take so much only if they are told to. */
 enum { WIRE_PARTIAL_MAX = 96 << 20 };
 
 /* Limit on the memory that decoding a value takes: WIRE_TAKEN_TIMES its size plus WIRE_TAKEN_MORE, but at most

@@ -197,8 +197,10 @@ static err_t read_boosts(const Sluice__V1__Query *query, struct region *r, struc
 static err_t read_attributes(const Sluice__V1__Query *query, struct region *r, struct query *out)
 {
   TRY(region_array(r, query->n_attributes, sizeof *out->attributes, &out->attributes));
-  for (size_t i = 0; i < query->n_attributes; i++)
+  for (size_t i = 0; i < query->n_attributes; i++) {
+    TRY(verify_text("attributes", query->attributes[i], ATTRIBUTE_NAME_MAX));
     out->attributes[i] = span_of_str(query->attributes[i]);
+  }
   out->n_attributes = query->n_attributes;
   return ERR_OK;
 }
