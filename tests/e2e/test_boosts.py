@@ -114,7 +114,7 @@ class BoostsCase(Case):
 
 
 class Many(BoostsCase):
-    N_QUERIES = 5  # for each method of each space in each round
+    N_QUERIES = 3  # for each method of each space in each round
 
     def random_query(self, space, method):
         rng, system = self.system.rng, self.system
