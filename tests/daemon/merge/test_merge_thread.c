@@ -144,13 +144,14 @@ static void write_part(const char *id)
   assert_ok(sender_flush(shard, KAFKA_TIMEOUT_MS));
 }
 
-static bool is_answer(const rd_kafka_message_t *m, const char *id)
+/* It lives as long as the message, and in `scratch`. */
+static struct answer decode(const rd_kafka_message_t *m)
 {
   struct answer answer;
 
   region_reset(&scratch);
   assert_ok(wire_decode_answer(span_of(m->payload, m->len), &scratch, &answer));
-  return span_equal(answer.id, span_of_str(id));
+  return answer;
 }
 
 static void wait_for_answer(const char *id)
@@ -160,19 +161,26 @@ static void wait_for_answer(const char *id)
   while (!is_found) {
     rd_kafka_message_t *m = kafka_tap_next(&answers, 2 * KAFKA_TIMEOUT_MS);
     assert_non_null(m);
-    is_found = is_answer(m, id);
+    is_found = span_equal(decode(m).id, span_of_str(id));
     rd_kafka_message_destroy(m);
   }
 }
 
-/* The next answer is this one. */
-static void expect_answer(const char *id)
+/* The next answer is this one, with this error. */
+static void expect_error(const char *id, enum answer_error error)
 {
   rd_kafka_message_t *m = kafka_tap_next(&answers, 2 * KAFKA_TIMEOUT_MS);
 
   assert_non_null(m);
-  assert_true(is_answer(m, id));
+  struct answer answer = decode(m);
+  assert_true(span_equal(answer.id, span_of_str(id)));
+  assert_int_equal(answer.error, error);
   rd_kafka_message_destroy(m);
+}
+
+static void expect_answer(const char *id)
+{
+  expect_error(id, ANSWER_OK);
 }
 
 static void fail_next_end(rd_kafka_resp_err_t error)
@@ -247,11 +255,9 @@ static void every_part_of_a_backlog_is_answered(void **state)
   assert_ok(sender_flush(shard, KAFKA_TIMEOUT_MS));
   open_merge(&config, &merge);
   for (int n = 0; n < PARTS; n++) {
-    struct answer answer;
     rd_kafka_message_t *m = kafka_tap_next(&answers, 2 * KAFKA_TIMEOUT_MS);
     assert_non_null(m);
-    region_reset(&scratch);
-    assert_ok(wire_decode_answer(span_of(m->payload, m->len), &scratch, &answer));
+    struct answer answer = decode(m);
     assert_true(answer.id.n < sizeof id);
     snprintf(id, sizeof id, "%.*s", (int)answer.id.n, (const char *)answer.id.p);
     assert_in_range(atoi(id), 0, PARTS - 1);
@@ -371,13 +377,17 @@ static void what_is_no_part_is_counted_and_passed(void **state)
 /* The other shard is away. */
 static void a_query_is_answered_when_its_wait_is_over(void **state)
 {
+  enum { WAIT_MS = 100 };
+
   (void)state;
   merge_thread_close(&merge);
-  config.merge.wait_ms = 100;
+  config.merge.wait_ms = WAIT_MS;
   open_merge(&config, &merge);
+  int64_t sent_ns = clock_now_ns();
   send_part_of("first", 0, 2);
   assert_ok(sender_flush(shard, KAFKA_TIMEOUT_MS));
-  expect_answer("first");
+  expect_error("first", ANSWER_PARTIAL);
+  assert_true(clock_now_ns() - sent_ns >= WAIT_MS * CLOCK_NS_PER_MS);
 }
 
 /* Without transactions, because the mock keeps no positions of these. */
