@@ -74,12 +74,12 @@ class Try(PageCase):
             self.assertEqual(section.findtext("p[@id='receipt']"), f"Receipt: exact, these are the best of all. {said}")
 
     def test_attributes_of_hits_are_shown(self):
+        self.addCleanup(self.daemon.ctl, "put", "film-0", json.dumps({"attributes": {"price": None}}))
         self.daemon.ctl("put", "film-0", json.dumps({"attributes": {"price": 9.99}}))
         section = self.section(url_of("film-1"))
         self.assertEqual([cell.text for cell in section.iterfind("div/table/thead/tr/th")],
                          ["rank", "key", "score", "price"])
         self.assertEqual(self.hits(section), [["1", KEY, "3", None], ["2", "film-0", "1", "9.99"]])
-        self.daemon.ctl("put", "film-0", json.dumps({"attributes": {"price": None}}))
 
     def test_mistakes_are_said(self):
         self.assertEqual(self.problem(url_of("nobody"), 200), "like: no item has this key")
