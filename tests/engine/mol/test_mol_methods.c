@@ -546,7 +546,7 @@ static void exact_drops_what_cannot_enter(void **state)
   close_world();
 }
 
-/* The first slots are taken for a sample of all: here they have all the good items, and there are fewer than N. */
+/* The first slots are taken for a sample of all. All 256 good items are in them, fewer than a list has entries. */
 static void lists_are_complete_though_the_first_slots_mislead(void **state)
 {
   enum { N = 9000, GOOD = 256, LISTED = 500 };
