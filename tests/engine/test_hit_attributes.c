@@ -13,7 +13,7 @@
 #include "tests/support/attribute_model.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/filter_attributes.h"
-#include "tests/support/model_file.h"
+#include "tests/support/mol_file.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/vector_file.h"
 
@@ -21,10 +21,13 @@ enum { ITEMS = 600, DIM = 8, SPLITS = 4, SUBITEMS = 16, BATCH = 4, STEPS = 30 };
 
 static const struct subject {
   const char *space;
+  bool has_alike_queries;
   const char *methods[5];
 } subjects[] = {
-  { "dot", { "exact", "brute_force" } },
-  { "pq", { "exact", "pqtopk", "default", "prune(8)", "prune_limited(8,1)" } },
+  { "dot", true, { "exact", "brute_force" } },
+  { "pq", true, { "exact", "pqtopk", "default", "prune(8)", "prune_limited(8,1)" } },
+  { "bilinear", false, { "exact", "low_rank(3)" } },
+  { "mol", false, { "exact", "two_pass", "combined(5,30)" } },
 };
 enum { SUBJECTS = sizeof subjects / sizeof subjects[0] };
 
@@ -50,7 +53,8 @@ struct world {
 
 static void write_models(struct world *w)
 {
-  float numbers[SPLITS * SUBITEMS * DIM / SPLITS];
+  struct mol_file mol = { .n_query = 2, .n_item = 3, .dim = 4, .hidden = 8, .vector_dim = DIM, .weight = 1.0f };
+  float numbers[SPLITS * SUBITEMS * DIM / SPLITS], matrix[DIM * DIM];
 
   temp_dir_init(&w->dir);
   for (size_t i = 0; i < SUBJECTS; i++)
@@ -58,6 +62,9 @@ static void write_models(struct world *w)
   dice_fill(&w->dice, numbers, sizeof numbers / sizeof numbers[0], 1.0f);
   vector_file_write_plain(w->paths[0], "dot", DIM);
   model_file_write_recjpq(w->paths[1], numbers, SPLITS, SUBITEMS, DIM / SPLITS);
+  dice_fill(&w->dice, matrix, sizeof matrix / sizeof matrix[0], 1.0f);
+  vector_file_write_matrix(w->paths[2], matrix, DIM, DIM);
+  mol_file_write(w->paths[3], &mol, &w->dice);
 }
 
 static struct world *open_world(struct attributes attributes, enum engine_backend backend)
@@ -137,7 +144,9 @@ static void put_item(struct world *w, struct item *item)
   uint8_t codes[SPLITS];
   float vector[DIM];
   struct part parts[] = { { .space = span_of_str("dot"), .vector = { vector, DIM } },
-                          { .space = span_of_str("pq"), .codes = span_of(codes, SPLITS) } };
+                          { .space = span_of_str("pq"), .codes = span_of(codes, SPLITS) },
+                          { .space = span_of_str("bilinear"), .vector = { vector, DIM } },
+                          { .space = span_of_str("mol"), .vector = { vector, DIM } } };
   struct item_change change = { .key = span_of_str(item->key), .parts = parts, .attributes = values };
 
   dice_fill(&w->dice, vector, DIM, 1.0f);
@@ -205,7 +214,8 @@ static const struct item *draw_item(struct world *w)
   return NULL;
 }
 
-static void draw_query(struct world *w, const char *space, const char *method, struct drawn *d, struct region *region)
+static void draw_query(struct world *w, const struct subject *subject, const char *method, struct drawn *d,
+                       struct region *region)
 {
   static const uint32_t some_k[] = { 1, 3, 10, 100, ITEMS };
   static const char *const filters[] = { "a", "not has(c)", "b = 't1'", "g in (1790000000001, 1790000000500)", "h = 99" };
@@ -216,14 +226,14 @@ static void draw_query(struct world *w, const char *space, const char *method, s
   dice_fill(&w->dice, d->vectors[at], DIM, 1.0f);
   d->boosts[at][0] = (struct boost){ .weight = 0.5, .filter = span_of_str("a") };
   d->boosts[at][1] = (struct boost){ .weight = 0.25, .attribute = span_of_str("g"), .half_life_ms = 1000 };
-  *query = (struct query){ .space = span_of_str(space),
+  *query = (struct query){ .space = span_of_str(subject->space),
                            .method = span_of_str(method),
                            .k = some_k[dice_below(&w->dice, 5)],
                            .vector = { d->vectors[at], DIM },
                            .boosts = d->boosts[at],
                            .has_now = true,
                            .now_unix_ms = 1790000001000 };
-  if (w->takes_like && dice_below(&w->dice, 4) == 0)
+  if (w->takes_like && subject->has_alike_queries && dice_below(&w->dice, 4) == 0)
     query->like = span_of_str(draw_item(w)->key);
   if (query->like.n)
     query->vector.n = 0;
@@ -259,7 +269,7 @@ static void assert_shown(const struct world *w, const struct drawn *d, size_t at
 }
 
 /* Search a random batch. Returns how many values its hits show. */
-static size_t search_batch(struct world *w, const char *space, const char *method)
+static size_t search_batch(struct world *w, const struct subject *subject, const char *method)
 {
   struct answer answers[BATCH] = { 0 }, bare[BATCH] = { 0 };
   struct region region = { 0 };
@@ -267,7 +277,7 @@ static size_t search_batch(struct world *w, const char *space, const char *metho
   size_t n = 1 + dice_below(&w->dice, BATCH), n_values = 0;
 
   for (size_t i = 0; i < n; i++)
-    draw_query(w, space, method, &d, &region);
+    draw_query(w, subject, method, &d, &region);
   fixture_search(w->engine, w->searcher, d.queries, n, answers);
   for (size_t i = 0; i < n; i++) {
     assert_int_equal(answers[i].error, ANSWER_OK);
@@ -298,7 +308,7 @@ static void search_on(enum engine_backend backend, size_t n_items, int steps)
     change_items(w);
     for (size_t s = 0; s < SUBJECTS; s++)
       for (size_t m = 0; m < 5 && subjects[s].methods[m]; m++)
-        n_values += search_batch(w, subjects[s].space, subjects[s].methods[m]);
+        n_values += search_batch(w, &subjects[s], subjects[s].methods[m]);
   }
   assert_true(n_values > (size_t)steps * 50);
   close_world(w);
@@ -318,7 +328,7 @@ static void the_same_on_a_gpu(void **state)
   (void)state;
   if (device_find(&device) != ERR_OK)
     skip();
-  search_on(ENGINE_CUDA, ITEMS / 8, 1);
+  search_on(ENGINE_CUDA, ITEMS / 16, 1);
 }
 #endif
 
