@@ -173,6 +173,17 @@ static void hold_exporter(void)
   assert_int_equal(server.n_requests, n_before + 1);
 }
 
+static void trace_until_taken(void)
+{
+  int64_t end_ns = clock_now_ns() + 30 * CLOCK_NS_PER_S;
+
+  while (counters_get(&counters.spans) == 0 && clock_now_ns() < end_ns) {
+    trace_one();
+    clock_sleep_ns(100 * CLOCK_NS_PER_MS);
+  }
+  assert_true(counters_get(&counters.spans) > 0);
+}
+
 /* Each request to a collector that hangs takes seconds. */
 static void while_the_collector_is_away_all_that_waits_is_dropped_after_one_try(void **state)
 {
@@ -190,10 +201,9 @@ static void while_the_collector_is_away_all_that_waits_is_dropped_after_one_try(
   assert_int_equal(n_requests, 3);
   trace_one();
   wait_for(&counters.spans_dropped[SPAN_DROP_AWAY], (N + 2) * SPANS_OF_ONE);
-  assert_int_equal(server.n_requests, n_requests + 1);
+  assert_in_range(server.n_requests, n_requests, n_requests + 1); /* it may have been dropped with the others */
   server.n_busy = 0;
-  trace_one();
-  wait_for(&counters.spans, SPANS_OF_ONE);
+  trace_until_taken();
 }
 
 static void a_slow_collector_is_logged_once(void **state)
