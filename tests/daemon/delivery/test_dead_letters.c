@@ -44,6 +44,7 @@ struct outlet {
   struct outlet_config with;
   struct kafka_layers layers;
   bool is_full;
+  struct outlet_item *open; /* the newest first */
   struct sent newest;
 };
 
@@ -56,13 +57,28 @@ err_t outlet_open(const struct outlet_config *config, struct outlet **out)
   return ERR_OK;
 }
 
+static void end_item(struct outlet_item *item, enum outlet_end how, const char *reason,
+                     const struct sender_message *message)
+{
+  struct outlet_item **link = &outlet.open;
+
+  while (*link != item)
+    link = &(*link)->next;
+  *link = item->next;
+  outlet.with.ended(outlet.with.context, item, how, reason, message);
+}
+
 void outlet_close(struct outlet **o)
 {
+  while (outlet.open)
+    end_item(outlet.open, OUTLET_CLOSED, NULL, NULL);
   *o = NULL;
 }
 
 static void keep(struct outlet *o, struct outlet_item *item, const struct sender_message *message, bool is_later)
 {
+  item->next = o->open;
+  o->open = item;
   o->newest = (struct sent){ item, message->has_key, message->has_value, is_later, message->n_headers, { { 0 } } };
   assert_true(message->n_headers <= SENDER_HEADERS_MAX);
   for (size_t i = 0; i < message->n_headers; i++) {
@@ -176,7 +192,7 @@ static void finish(struct outlet_item *item, enum outlet_end how)
 {
   const struct sender_message nothing = { .topic = "letters" };
 
-  outlet.with.ended(outlet.with.context, item, how, "refused", &nothing);
+  end_item(item, how, "refused", &nothing);
 }
 
 static void pass_time(int64_t s)
@@ -307,7 +323,7 @@ static void a_refused_letter_is_sent_again_without_key_and_value(void **state)
   struct outlet_item *item = send_for_catalogue(&is_settled);
   item->is_alone = true;
   item->n_unsure = 1;
-  outlet.with.ended(outlet.with.context, item, OUTLET_REFUSED, "too large", &refused);
+  end_item(item, OUTLET_REFUSED, "too large", &refused);
   assert_false(is_settled);
   assert_ptr_equal(outlet.newest.item, item);
   assert_true(outlet.newest.is_later && !outlet.newest.has_key && !outlet.newest.has_value);
