@@ -47,4 +47,9 @@ static inline void tiles_begin(void)
 /* sums[m][n] += sum over k of a[m][2k] b[k][2n] + a[m][2k + 1] b[k][2n + 1]. a and b are bf16, sums are f32. */
 #define tile_add_products(sums, a, b) _tile_dpbf16ps(sums, a, b)
 
+/* sums[m][n] += sum over k < 64 of a[m][k] b[k / 4][n][k % 4], in 32-bit integers that wrap. a has signed bytes; b has
+ * signed or unsigned ones. */
+#define tile_add_signed(sums, a, b)   _tile_dpbssd(sums, a, b)
+#define tile_add_unsigned(sums, a, b) _tile_dpbsud(sums, a, b)
+
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* AMX tiles in plain C, under the names of kernels/x86/amx_tiles.h: the code that uses tiles runs on machines without
- * them. They follow the manual (Intel's architecture manual, volume 2, TDPBF16PS). Each file that includes this has its
+ * them. They follow the manual (Intel's architecture manual, volume 2, TDPBF16PS, TDPBSSD and TDPBSUD). Each file that includes this has its
  * own tiles.
  *
  * A product of two rows of pairs has two sums, one of the even and one of the odd numbers, each by fused multiply-adds.
- * Their sum is added to the tile. Denormal inputs and results are zeros.
+ * Their sum is added to the tile. Denormal inputs and results are zeros. Products of bytes are exact, and sums wrap.
  */
 #ifndef TESTS_SUPPORT_AMX_TILES_MODEL_H
 #define TESTS_SUPPORT_AMX_TILES_MODEL_H
@@ -147,6 +147,40 @@ static inline void tile_add_products(int sums, int a, int b)
     }
     memcpy(model_tiles[sums][m], before, sizeof before);
   }
+}
+
+/* sums[m][n] += a[m][4 k + i] b[k][n][i] over all k and i. */
+static inline void model_add_bytes(int sums, int a, int b, bool is_unsigned)
+{
+  size_t n_bytes = MODEL_ROW_BYTES - (tile_fault == FAULT_LOST_PAIR), swapped = tile_fault == FAULT_SWAPPED;
+
+  demand_tiles();
+  for (size_t m = 0; m < MODEL_ROWS; m++) {
+    for (size_t n = 0; n < MODEL_ROW_BYTES / 4; n++) {
+      uint32_t sum;
+      memcpy(&sum, model_tiles[sums][m] + 4 * n, sizeof sum);
+      if (tile_fault == FAULT_FORGETFUL)
+        sum = 0;
+      for (size_t k = 0; k < n_bytes; k++) {
+        uint8_t byte = model_tiles[b][k / 4][4 * n + (k % 4 ^ swapped)];
+        int32_t factor = (tile_fault == FAULT_CUT) != is_unsigned ? byte : (int8_t)byte;
+        sum += (uint32_t)((int8_t)model_tiles[a][m][k] * factor);
+        if (tile_fault == FAULT_ROUNDED_PRODUCTS)
+          sum &= ~1u;
+      }
+      memcpy(model_tiles[sums][m] + 4 * n, &sum, sizeof sum);
+    }
+  }
+}
+
+static inline void tile_add_signed(int sums, int a, int b)
+{
+  model_add_bytes(sums, a, b, false);
+}
+
+static inline void tile_add_unsigned(int sums, int a, int b)
+{
+  model_add_bytes(sums, a, b, true);
 }
 
 #endif
