@@ -204,67 +204,87 @@ static size_t lists(const struct sketch_rows *rows, size_t n_components, const u
   return n;
 }
 
-/* Items whose groups are group_bytes apart, and the rows that they are compared with. */
+/* The rows that items are compared with, and how items lie in memory. A step of a comparison has either several
+ * registers of items of one component, or one block of items with several components. */
 struct comparison {
   const struct sketch_rows *rows;
-  size_t n_components, group_bytes;
+  size_t n_components;
+  struct item_steps steps;
   const int32_t *starts; /* [rows->n_rows] */
 };
 
-/* Multiply n_rows rows, from row r, by all components of n_regs registers of items, and AND the sums into `all`. */
-TILE void any_rows(const struct comparison *c, const uint8_t *items, size_t r, int n_rows, int n_regs,
+/* Multiply n_rows rows, from row r, by n_regs registers of items, and AND the sums into `all`. */
+TILE void any_step(const struct comparison *c, const uint8_t *items, size_t r, int n_rows, int n_regs,
                    ints all[LISTS_REGS])
 {
-  const size_t component_bytes = c->rows->n_groups * c->group_bytes;
+  ints sums[LISTS_ROWS][LISTS_REGS];
 
-  for (size_t m = 0; m < c->n_components; m++) {
-    ints sums[LISTS_ROWS][LISTS_REGS];
-    UNROLL for (int i = 0; i < n_rows; i++)
-    {
-      UNROLL for (int v = 0; v < n_regs; v++) sums[i][v] = ints_set1((uint32_t)c->starts[r + (size_t)i]);
-    }
-    multiply_bytes(c->rows, r, items + m * component_bytes, (struct item_steps){ GROUP_BYTES, c->group_bytes }, n_rows,
-                   n_regs, sums);
-    UNROLL for (int v = 0; v < n_regs; v++)
-    {
-      UNROLL for (int i = 0; i < n_rows; i++) all[v] = ints_and(all[v], sums[i][v]);
-    }
+  UNROLL for (int i = 0; i < n_rows; i++)
+  {
+    UNROLL for (int v = 0; v < n_regs; v++) sums[i][v] = ints_set1((uint32_t)c->starts[r + (size_t)i]);
+  }
+  multiply_bytes(c->rows, r, items, c->steps, n_rows, n_regs, sums);
+  UNROLL for (int v = 0; v < n_regs; v++)
+  {
+    UNROLL for (int i = 0; i < n_rows; i++) all[v] = ints_and(all[v], sums[i][v]);
   }
 }
 
-/* Which of n_regs registers of items have a hit? */
-TILE unsigned any_items(const struct comparison *c, const uint8_t *items, int n_regs)
+/* Multiply all rows. */
+TILE void any_rows(const struct comparison *c, const uint8_t *items, int n_regs, ints all[LISTS_REGS])
 {
-  unsigned hits = 0;
-  ints all[LISTS_REGS];
   size_t r = 0;
 
-  UNROLL for (int v = 0; v < n_regs; v++) all[v] = ints_set1(UINT32_MAX);
   for (; r + LISTS_ROWS <= c->rows->n_rows; r += LISTS_ROWS)
-    any_rows(c, items, r, LISTS_ROWS, n_regs, all);
+    any_step(c, items, r, LISTS_ROWS, n_regs, all);
   for (; r < c->rows->n_rows; r++)
-    any_rows(c, items, r, 1, n_regs, all);
-  UNROLL for (int v = 0; v < n_regs; v++) hits |= (~ints_negative(all[v]) & ((1u << INTS_N) - 1)) << (v * INTS_N);
+    any_step(c, items, r, 1, n_regs, all);
+}
+
+/* Which items of a block have a hit? Components are multiplied two at a time: with one, there are too few sums to hide
+ * how long an instruction takes. */
+static unsigned any_block(const struct comparison *c, const uint8_t *block)
+{
+  enum { STEP_COMPONENTS = LISTS_REGS / BLOCK_REGS };
+  const size_t component_bytes = c->steps.part_bytes;
+  ints all[LISTS_REGS];
+  size_t m = 0;
+  unsigned hits = 0;
+
+  UNROLL for (int v = 0; v < LISTS_REGS; v++) all[v] = ints_set1(UINT32_MAX);
+  for (; m + STEP_COMPONENTS <= c->n_components; m += STEP_COMPONENTS)
+    any_rows(c, block + m * component_bytes, LISTS_REGS, all);
+  for (; m < c->n_components; m++)
+    any_rows(c, block + m * component_bytes, BLOCK_REGS, all);
+  UNROLL for (int v = 0; v < LISTS_REGS; v++) hits |= (~ints_negative(all[v]) & ((1u << INTS_N) - 1))
+                                                      << v % BLOCK_REGS * INTS_N;
   return hits;
 }
 
 static void any(const struct sketch_rows *rows, size_t n_components, const uint8_t *blocks, size_t n_blocks,
                 const int32_t *starts, uint16_t *masks)
 {
-  const struct comparison c = { rows, n_components, GROUP_BYTES, starts };
+  const size_t component_bytes = rows->n_groups * GROUP_BYTES;
+  const struct comparison c = { rows, n_components, { component_bytes, GROUP_BYTES }, starts };
 
   for (size_t b = 0; b < n_blocks; b++)
-    masks[b] = (uint16_t)any_items(&c, blocks + b * n_components * rows->n_groups * GROUP_BYTES, BLOCK_REGS);
+    masks[b] = (uint16_t)any_block(&c, blocks + b * n_components * component_bytes);
 }
 
 static uint32_t any_tile(const struct sketch_rows *rows, size_t n_components, const uint8_t *tile,
                          const int32_t *starts)
 {
-  const struct comparison c = { rows, n_components, MOL_LANES * 4, starts };
+  const struct comparison c = { rows, n_components, { BLOCK_REGS * INTS_BYTES, MOL_LANES * 4 }, starts };
   uint32_t lanes = 0;
 
-  for (int v = 0; v < MOL_LANES / INTS_N; v += LISTS_REGS)
-    lanes |= (uint32_t)any_items(&c, tile + (size_t)v * INTS_BYTES, LISTS_REGS) << v * INTS_N;
+  for (int v = 0; v < MOL_LANES / INTS_N; v += LISTS_REGS) {
+    ints all[LISTS_REGS];
+    UNROLL for (int i = 0; i < LISTS_REGS; i++) all[i] = ints_set1(UINT32_MAX);
+    for (size_t m = 0; m < n_components; m++)
+      any_rows(&c, tile + m * rows->n_groups * MOL_LANES * 4 + (size_t)v * INTS_BYTES, LISTS_REGS, all);
+    UNROLL for (int i = 0; i < LISTS_REGS; i++) lanes |= (uint32_t)(~ints_negative(all[i]) & ((1u << INTS_N) - 1))
+                                                         << (v + i) * INTS_N;
+  }
   return lanes;
 }
 
