@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measures the peak rate of AMX tiles with bare instructions: two tiles of A times two of B into four sums. */
+/* Measures the peak rate of AMX tiles of bytes with bare instructions: two tiles of A times two of B into four sums. */
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,13 +11,13 @@
 #include <cpuid.h>
 
 enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
-enum { AMX_LOOPS = 20000, AMX_TILES = 4, TILE_MACS = 16 * 16 * 32 };
+enum { AMX_LOOPS = 20000, AMX_TILES = 4, TILE_MACS = 16 * 16 * 64 };
 
 bool machine_has_amx(void)
 {
   unsigned a, b, c, d;
 
-  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & 1u << 22) || !(d & 1u << 24))
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & 1u << 24) || !(d & 1u << 25))
     return false;
   return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 }
@@ -39,8 +39,8 @@ static void multiply_tiles(void)
                    "tilezero %%tmm0\ntilezero %%tmm1\ntilezero %%tmm2\ntilezero %%tmm3\n"
                    "tilezero %%tmm4\ntilezero %%tmm5\ntilezero %%tmm6\ntilezero %%tmm7\n"
                    "1:\n"
-                   "tdpbf16ps %%tmm6, %%tmm4, %%tmm0\ntdpbf16ps %%tmm7, %%tmm4, %%tmm1\n"
-                   "tdpbf16ps %%tmm6, %%tmm5, %%tmm2\ntdpbf16ps %%tmm7, %%tmm5, %%tmm3\n"
+                   "tdpbssd %%tmm6, %%tmm4, %%tmm0\ntdpbssd %%tmm7, %%tmm4, %%tmm1\n"
+                   "tdpbssd %%tmm6, %%tmm5, %%tmm2\ntdpbssd %%tmm7, %%tmm5, %%tmm3\n"
                    "dec %0\njnz 1b\ntilerelease\n"
                    : "+r"(n)
                    : "m"(config)

@@ -21,10 +21,10 @@ double machine_fma_once(enum isa isa);
 /* The best of many such slices. */
 double machine_fma_peak(enum isa isa);
 
-/* Does the processor have AMX with bf16, and may this process use it? */
+/* Does the processor have AMX with bytes, and may this process use it? */
 bool machine_has_amx(void);
 
-/* Measure bf16 multiply-adds per nanosecond with AMX tiles that stay in registers; 0 without AMX. */
+/* Measure multiply-adds of bytes per nanosecond with AMX tiles that stay in registers; 0 without AMX. */
 double machine_amx_peak(void);
 
 /* Name of the processor; static. */

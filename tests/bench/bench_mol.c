@@ -165,7 +165,7 @@ static void report_machine(const struct bench *b)
                "GB/s");
   report_limit(&b->options, "fma_g_per_s", "fused multiply-adds of f32", machine_fma_peak(isa_detect()), "G/s");
   if (machine_has_amx())
-    report_limit(&b->options, "amx_bf16_g_per_s", "AMX multiply-adds of bf16", machine_amx_peak(), "G/s");
+    report_limit(&b->options, "amx_i8_g_per_s", "AMX multiply-adds of bytes", machine_amx_peak(), "G/s");
   else if (b->options.format != BENCH_JSON)
     printf("%sAMX: this processor has none\n", b->options.format == BENCH_MARKDOWN ? "\n" : "");
 }
