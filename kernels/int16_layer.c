@@ -26,7 +26,7 @@ static double scale_of(const float *weights, size_t n)
 err_t int16_layer_init(const float *w, size_t n_in, size_t n_out, double *rest, struct int16_layer *out)
 {
   out->n_pairs = (n_in + 1) / 2;
-  out->n_out = (n_out + INT16_LAYER_OUTPUTS - 1) / INT16_LAYER_OUTPUTS * INT16_LAYER_OUTPUTS;
+  out->n_out = int16_layer_pad(n_out);
   TRY(mem_array(out->n_out * out->n_pairs * 2, sizeof *out->weights, &out->weights));
   TRY(mem_array(out->n_out, sizeof *out->units, &out->units));
   for (size_t o = 0; o < n_out; o++) {

@@ -20,9 +20,15 @@ enum {
   INT16_LAYER_OUTPUTS = 8, /* outputs whose weights are interleaved */
 };
 
+/* Round a number of outputs up to whole groups. */
+static inline size_t int16_layer_pad(size_t n_out)
+{
+  return (n_out + INT16_LAYER_OUTPUTS - 1) / INT16_LAYER_OUTPUTS * INT16_LAYER_OUTPUTS;
+}
+
 struct int16_layer {
   size_t n_pairs;   /* pairs of inputs, rounded up */
-  size_t n_out;     /* rounded up to INT16_LAYER_OUTPUTS */
+  size_t n_out;     /* padded */
   int16_t *weights; /* [n_out / INT16_LAYER_OUTPUTS][n_pairs][INT16_LAYER_OUTPUTS][2]; padding is zeros */
   float *units;     /* [n_out]: the value that the integer 1 stands for */
 };

@@ -73,7 +73,7 @@ size_t mol_scratch_floats(const struct mol_shape *shape);
 err_t mol_reduced_gate_open(const struct mol_shape *shape, const struct mol_gate *gate, struct mol_reduced_gate **out);
 void mol_reduced_gate_close(struct mol_reduced_gate **gate);
 
-/* Return the floats of scratch that mol_bounds() needs. */
+/* Return the floats of scratch that mol_bounds() needs. mol_score() and mol_screen() need less. */
 size_t mol_bounds_scratch_floats(const struct mol_shape *shape);
 
 /* Do mol_screen()'s integers fit this gate? */

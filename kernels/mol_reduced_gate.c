@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making a model's cross gate for mol_bounds(): its layers in both formats, and the factors of the proof in
+/* Making a model's cross gate for mol_bounds(): its layers in integers, and the factors of the proof in
  * mol_reduced_gate.h. "Step" means a step of that proof. */
 #include "kernels/mol_reduced_gate.h"
 
@@ -18,13 +18,8 @@ enum { COVERED_MAX = 1024 };
 struct gate_layer {
   size_t n_in, n_out;
   float *weights;       /* [n_out][n_in] */
-  double *exact, *rest; /* the same in double, and minus their int16 values */
+  double *exact, *rest; /* the same in double, and minus the values of the integers */
   double spectral, frobenius, rest_norm, bias;
-};
-
-/* Step 1's rest and sums of one layer. */
-struct layer_error {
-  double rest, sums;
 };
 
 /* Does the proof cover these sizes and weights? Larger ones need larger terms of second order. */
@@ -62,12 +57,10 @@ static err_t unpack(const float *packed, const float *bias, struct gate_layer *l
   return ERR_OK;
 }
 
-static err_t layer_init(const float *packed, const float *bias, struct gate_layer *layer, struct bf16_layer *bf16,
-                        struct int16_layer *int16)
+static err_t layer_init(const float *packed, const float *bias, struct gate_layer *layer, struct int16_layer *out)
 {
   TRY(unpack(packed, bias, layer));
-  TRY(bf16_layer_init(layer->weights, layer->n_in, layer->n_out, bf16));
-  TRY(int16_layer_init(layer->weights, layer->n_in, layer->n_out, layer->rest, int16));
+  TRY(int16_layer_init(layer->weights, layer->n_in, layer->n_out, layer->rest, out));
   layer->frobenius = matrix_frobenius_norm(layer->exact, layer->n_in * layer->n_out);
   TRY(matrix_spectral_norm(layer->exact, layer->n_out, layer->n_in, &layer->spectral));
   return matrix_spectral_norm(layer->rest, layer->n_out, layer->n_in, &layer->rest_norm);
@@ -93,15 +86,15 @@ static err_t find_through(const struct gate_layer *first, const struct gate_laye
   return ERR_OK;
 }
 
-/* Return the factors of delta: steps 2 to 6. */
-static struct mol_reduced_factors find_factors(const struct gate_layer layers[GATE_LAYERS],
-                                               const struct layer_error errors[GATE_LAYERS], double through)
+/* Return the factors of delta: steps 1 to 6. */
+static struct mol_reduced_factors find_factors(const struct gate_layer layers[GATE_LAYERS], double through)
 {
   const struct gate_layer *first = &layers[0], *second = &layers[1];
   const double u = 0x1p-24, slope = 1.1, l = (double)first->n_in, h = (double)first->n_out;
-  double logits = second->spectral * slope * (errors[0].rest + errors[0].sums * first->frobenius) + 4 * u * through;
-  double hidden = second->spectral * (ROUGH_SILU_ERROR + 4 * u) + errors[1].rest + errors[1].sums * second->frobenius;
-  double constant = second->spectral * slope * errors[0].sums * first->bias + errors[1].sums * second->bias;
+  const double first_sums = (l + 8) * u, second_sums = (h + 8) * u;
+  double logits = second->spectral * slope * (first->rest_norm + first_sums * first->frobenius) + 4 * u * through;
+  double hidden = second->spectral * (ROUGH_SILU_ERROR + 4 * u) + second->rest_norm + second_sums * second->frobenius;
+  double constant = second->spectral * slope * first_sums * first->bias + second_sums * second->bias;
 
   return (struct mol_reduced_factors){
     .logit_unit = (float)(SECOND_ORDER * slope * through * sqrt(l) / 2),
@@ -113,31 +106,15 @@ static struct mol_reduced_factors find_factors(const struct gate_layer layers[GA
   };
 }
 
-static struct layer_error bf16_error(const struct gate_layer *layer)
-{
-  return (struct layer_error){ BF16_REST * layer->frobenius, (4 * (double)layer->n_in + 12) * 0x1p-24 };
-}
-
-static struct layer_error int16_error(const struct gate_layer *layer)
-{
-  return (struct layer_error){ layer->rest_norm, ((double)layer->n_in + 8) * 0x1p-24 };
-}
-
 static err_t gate_init(const struct mol_shape *shape, const struct mol_gate *gate,
                        struct gate_layer layers[GATE_LAYERS], struct mol_reduced_gate *out)
 {
-  struct layer_error bf16[GATE_LAYERS], int16[GATE_LAYERS];
   double through;
 
-  TRY(layer_init(gate->w1, gate->b1, &layers[0], &out->bf16[0], &out->int16[0]));
-  TRY(layer_init(gate->w2, gate->b2, &layers[1], &out->bf16[1], &out->int16[1]));
+  TRY(layer_init(gate->w1, gate->b1, &layers[0], &out->layers[0]));
+  TRY(layer_init(gate->w2, gate->b2, &layers[1], &out->layers[1]));
   TRY(find_through(&layers[0], &layers[1], &through));
-  for (size_t i = 0; i < GATE_LAYERS; i++) {
-    bf16[i] = bf16_error(&layers[i]);
-    int16[i] = int16_error(&layers[i]);
-  }
-  out->bf16_factors = find_factors(layers, bf16, through);
-  out->int16_factors = find_factors(layers, int16, through);
+  out->factors = find_factors(layers, through);
   const struct mol_screen_layer screened[GATE_LAYERS] = {
     { layers[0].exact, gate->b1, layers[0].spectral, layers[0].frobenius },
     { layers[1].exact, gate->b2, layers[1].spectral, layers[1].frobenius },
@@ -149,10 +126,8 @@ void mol_reduced_gate_close(struct mol_reduced_gate **gate)
 {
   if (!*gate)
     return;
-  for (size_t i = 0; i < GATE_LAYERS; i++) {
-    bf16_layer_fini(&(*gate)->bf16[i]);
-    int16_layer_fini(&(*gate)->int16[i]);
-  }
+  for (size_t i = 0; i < GATE_LAYERS; i++)
+    int16_layer_fini(&(*gate)->layers[i]);
   mol_screen_fini(&(*gate)->screen);
   mem_free(gate);
 }
@@ -178,11 +153,15 @@ err_t mol_reduced_gate_open(const struct mol_shape *shape, const struct mol_gate
   return err;
 }
 
-/* Room for the parts of bounds_scratch_split(). bf16 needs more padding than int16. */
+/* mol_screen() needs less than the room of the hidden units. */
+_Static_assert((int)INT16_LAYER_OUTPUTS >= (int)SCREEN_OUTPUTS, "hidden units of mol_screen() have no more padding");
+
+/* Room for the parts of mol_bounds_vnni.c's bounds_scratch_split(). */
 size_t mol_bounds_scratch_floats(const struct mol_shape *shape)
 {
-  size_t n_logits = bf16_pad(shape->n_query_components * shape->n_item_components);
-  size_t n_hidden = bf16_pad(shape->gate_hidden), n_most = n_logits > n_hidden ? n_logits : n_hidden;
+  size_t n_logits = shape->n_query_components * shape->n_item_components, n_hidden = shape->gate_hidden;
+  size_t n_pairs = ((n_logits > n_hidden ? n_logits : n_hidden) + 1) / 2;
 
-  return (2 * n_logits + n_hidden + n_most) * MOL_LANES + shape->n_query_components * shape->component_dim;
+  return (n_logits + int16_layer_pad(n_hidden) + int16_layer_pad(n_logits) + n_pairs) * MOL_LANES +
+         shape->n_query_components * shape->component_dim;
 }

@@ -2,19 +2,17 @@
 /* A model's cross gate in reduced precision, for mol_bounds() (kernels.h), and the proof of its bounds.
  *
  * mol_bounds() computes the logits like mol_score(), to the last bit. It computes the cross gate's two matrix products
- * from 16-bit products: of two bf16 parts at level amx (bf16_layer.h), of integers at avx512vnni (int16_layer.h).
+ * from products of 16-bit integers (int16_layer.h).
  *
  * The proof bounds the distance between its score phi' and mol_score()'s phi. For any x of mol_score(), x' is its value
  * in mol_bounds(). Norms are Euclidean; those of matrices are spectral, or Frobenius where _F says so. u = 2^-24. A sum
  * of n terms in f32, in any order, has an error of at most (n + 3) u times the sum of the terms' sizes. One factor,
  * SECOND_ORDER, covers all terms of second order.
  *
- * 1. A layer reads inputs x~ instead of x. With integers, |x - x~| <= unit sqrt(n) / 2 + 4 u |x|, and unit is at least
- *    max |x| / INT16_LAYER_MAX. With bf16, x~ = x. The error of the layer's products is at most
- *    rest |x| + sums (|W|_F |x| + |b|).
- *    With integers, rest = |W - W~| and sums = (n + 8) u: the conversion of integers to f32, their unit, the bias, and
- *    mol_score()'s own sum. With bf16, rest = BF16_REST |W|_F, because each output's error is at most
- *    BF16_REST |W_j| |x|; and sums = (4 n + 12) u, for 3 n products here and n in mol_score().
+ * 1. A layer reads inputs x~ instead of x and weights W~ instead of W. |x - x~| <= unit sqrt(n) / 2 + 4 u |x|, and unit
+ *    is at least max |x| / INT16_LAYER_MAX. The error of the layer's products is at most
+ *    |W - W~| |x| + (n + 8) u (|W|_F |x| + |b|). The second term covers the conversion of integers to f32, their unit,
+ *    the bias, and mol_score()'s own sum.
  * 2. So before SiLU the hidden layer's error is y - y' = W1 (l - l~) + the errors of step 1.
  * 3. SiLU's slope lies within 0.5 +- 0.6. So SiLU(y) - SiLU(y') = D (y - y') with a diagonal matrix D in that range.
  *    mol_score()'s SiLU and the one here, which uses an approximate reciprocal, differ by at most ROUGH_SILU_ERROR
@@ -43,7 +41,6 @@
 #ifndef KERNELS_MOL_REDUCED_GATE_H
 #define KERNELS_MOL_REDUCED_GATE_H
 
-#include "kernels/bf16_layer.h"
 #include "kernels/int16_layer.h"
 #include "kernels/mol.h"
 #include "kernels/mol_screen.h"
@@ -61,9 +58,8 @@ struct mol_reduced_factors {
 enum { GATE_LAYERS = 2 };
 
 struct mol_reduced_gate {
-  struct bf16_layer bf16[GATE_LAYERS];
-  struct int16_layer int16[GATE_LAYERS];
-  struct mol_reduced_factors bf16_factors, int16_factors;
+  struct int16_layer layers[GATE_LAYERS];
+  struct mol_reduced_factors factors;
   struct mol_screen screen;
 };
 

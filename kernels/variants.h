@@ -23,8 +23,8 @@ void variant_avx512_vnni(struct kernels *table);
 void variant_avx512_vbmi(struct kernels *table);
 void variant_amx(struct kernels *table);
 
-/* Do AMX tile instructions compute what mol_bounds()'s proof requires? Call it only if the machine has them and the
- * system has granted them. */
+/* Do AMX tile instructions compute exact products of bytes? Call it only if the machine has them and the system has
+ * granted them. */
 bool variant_amx_works(void);
 
 /* Groups of functions: a level calls those that it has of its own.

@@ -44,9 +44,6 @@ static inline void tiles_begin(void)
   } while (0)
 #define tile_store(t, to, step) _tile_stored(t, to, (long)(step))
 
-/* sums[m][n] += sum over k of a[m][2k] b[k][2n] + a[m][2k + 1] b[k][2n + 1]. a and b are bf16, sums are f32. */
-#define tile_add_products(sums, a, b) _tile_dpbf16ps(sums, a, b)
-
 /* sums[m][n] += sum over k < 64 of a[m][k] b[k / 4][n][k % 4], in 32-bit integers that wrap. a has signed bytes; b has
  * signed or unsigned ones. */
 #define tile_add_signed(sums, a, b)   _tile_dpbssd(sums, a, b)
