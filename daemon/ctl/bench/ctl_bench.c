@@ -8,7 +8,7 @@
 #include "daemon/ctl/bench/ctl_bench_svg.h"
 #include "daemon/ctl/text/ctl_format.h"
 #include "daemon/ctl/text/ctl_option.h"
-#include "daemon/ctl/bench/ctl_interrupt.h"
+#include "daemon/ctl/ctl_interrupt.h"
 #include "daemon/ctl/text/ctl_say.h"
 #include "daemon/ctl/ctl_space.h"
 

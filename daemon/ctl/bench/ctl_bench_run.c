@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "daemon/ctl/bench/ctl_interrupt.h"
+#include "daemon/ctl/ctl_interrupt.h"
 #include "daemon/ctl/ctl_pace.h"
 #include "daemon/ctl/text/ctl_progress.h"
 #include "ingest/kafka/sender.h"

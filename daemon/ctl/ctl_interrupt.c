@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A flag that a signal handler sets. */
-#include "daemon/ctl/bench/ctl_interrupt.h"
+#include "daemon/ctl/ctl_interrupt.h"
 
 #include <signal.h>
 #include <stdatomic.h>
