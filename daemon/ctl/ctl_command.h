@@ -44,6 +44,7 @@ extern const struct ctl_command ctl_dead_letters_command;
 extern const struct ctl_command ctl_tail_command;
 extern const struct ctl_command ctl_watch_command;
 extern const struct ctl_command ctl_query_command;
+extern const struct ctl_command ctl_topk_command;
 extern const struct ctl_command ctl_bench_command;
 extern const struct ctl_command ctl_layout_command;
 extern const struct ctl_command ctl_status_command;

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file of answers, a line of JSON for each. A run that is ended, by kill -9 too, leaves the answers that it had;
+ * the next run with the same file reads which queries they are of, and asks only the others. Thread: one. */
+#ifndef DAEMON_CTL_CTL_TOPK_OUTPUT_H
+#define DAEMON_CTL_CTL_TOPK_OUTPUT_H
+
+#include "base/err.h"
+#include "base/span.h"
+
+struct ctl_topk_output;
+
+/* Open a file, or make it, and read the ids of its answers. A last line without its end is cut off.
+ *
+ * Returns ERR_SYSTEM: another run has it, it cannot be written, or it has lines that are not answers.
+ */
+err_t ctl_topk_output_open(const char *path, struct ctl_topk_output **out);
+
+/* Write what is left and close the file. Returns ERR_SYSTEM if that fails, for example because the disk is full. */
+err_t ctl_topk_output_finish(struct ctl_topk_output *o);
+void ctl_topk_output_close(struct ctl_topk_output **o);
+
+/* Did the file have an answer to this query when it was opened? */
+bool ctl_topk_output_has(const struct ctl_topk_output *o, const char *id);
+
+/* Return how many answers it had then. */
+size_t ctl_topk_output_count(const struct ctl_topk_output *o);
+
+/* Add an answer. It is on its way to the disk within a second or so.
+ *
+ * id      of the query
+ * answer  JSON: an object whose id is `asked`
+ *
+ * Returns ERR_SYSTEM; ERR_KAFKA if the answer is not such an object.
+ */
+err_t ctl_topk_output_add(struct ctl_topk_output *o, const char *id, const char *asked, struct span answer);
+
+#endif

@@ -1,0 +1,194 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of sluicectl topk: answers to all queries of a file, each once, whatever ends a run."""
+
+import fcntl
+import json
+import signal
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+import data
+import harness
+import models
+from harness import Daemon, eventually
+
+N_ITEMS, N_USERS, K = 300, 400, 7
+
+
+def setUpModule():
+    """Start one daemon with the embedded broker, items with whole numbers, and what two users have seen."""
+    global daemon, folder, rng, items, users
+    temporary = tempfile.TemporaryDirectory(prefix="sluice-topk-")
+    unittest.addModuleCleanup(temporary.cleanup)
+    folder = Path(temporary.name)
+    rng = data.generator("users to answer")
+    models.random_vectors(rng, folder / "films.safetensors", "dot", 3)
+    daemon = Daemon({"embedded_broker": {"enabled": True}, "store": {"path": "store"}, "attributes": {"price": "number"},
+                     "spaces": {"films": {"model": "films.safetensors"}}, "seen": {"topic": "sluice.seen"},
+                     "catalogue": {"kafka": {"fetch.wait.max.ms": 1}}}, folder)
+    unittest.addModuleCleanup(daemon.kill)
+    daemon.start().wait_ready()
+    items = rng.integers(-100, 100, (N_ITEMS, 3)).astype(np.float32)  # scores are exact
+    users = rng.integers(-100, 100, (N_USERS, 3)).astype(np.float32)
+    with open(folder / "items.jsonl", "w", encoding="utf-8") as out:
+        for i, row in enumerate(items.tolist()):
+            print(json.dumps({"key": f"{i:03}", "value": {"parts": {"films": {"vector": row}},
+                                                          "attributes": {"price": i}}}), file=out)
+    daemon.ctl("load", str(folder / "items.jsonl"))
+    np.save(folder / "users.npy", users)
+    (folder / "names.txt").write_text("".join(f'user "{i}"\n' for i in range(N_USERS)), encoding="utf-8")
+
+
+def name(user):
+    return f'user "{user}"'
+
+
+def best(user, admitted=range(N_ITEMS), k=K):
+    """Return the k best keys and scores of a user among the admitted items; ties go by key."""
+    scores = items @ users[user]
+    return [(f"{i:03}", float(scores[i])) for i in sorted(admitted, key=lambda i: (-scores[i], i))[:k]]
+
+
+class TopK(unittest.TestCase):
+    def setUp(self):
+        self.output = folder / f"{self.id().rsplit('.', 1)[1]}.jsonl"
+
+    def command(self, path, *words):
+        return [harness.build_dir() / "sluicectl", "--config", daemon.config_path, "topk", str(path), "--output",
+                self.output, *map(str, words)]
+
+    def topk(self, path, *words, code=0):
+        done = subprocess.run(self.command(path, *words), capture_output=True, text=True,
+                              timeout=120 * harness.SLOWNESS)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def of_users(self, *words, code=0):
+        return self.topk(folder / "users.npy", "--keys", folder / "names.txt", "--k", K, *words, code=code)
+
+    def answers(self):
+        """Return the hits by id. Every id has one line."""
+        lines = [json.loads(line) for line in self.output.read_text(encoding="utf-8").splitlines()]
+        found = {line["id"]: [(hit["key"], hit.get("score", 0.0)) for hit in line["hits"]] for line in lines}
+        self.assertEqual(len(found), len(lines))
+        for line in lines:
+            self.assertTrue(line["receipt"]["exact"])
+        return found
+
+    def assert_all(self):
+        self.assertEqual(self.answers(), {name(user): best(user) for user in range(N_USERS)})
+
+
+class Answers(TopK):
+    def test_every_row_is_answered_once(self):
+        said = self.of_users()
+        self.assert_all()
+        self.assertIn("answered 400 queries in", said)
+        self.assertIn("all are exact", said)
+        before = self.output.read_bytes()
+        self.assertIn("answered 0 queries in", self.of_users("--space", "films"))
+        self.assertEqual(self.output.read_bytes(), before)
+
+    def test_rows_without_names_and_other_limits(self):
+        self.topk(folder / "users.npy", "--space", "films@1", "--k", 2, "--in-flight", 1000, "--fields",
+                  '{"filter": "price < $1", "parameters": [50]}')
+        self.assertEqual(self.answers(), {str(user): best(user, range(50), 2) for user in range(N_USERS)})
+
+    def test_lines_have_fields_of_their_own(self):
+        lines = [{"id": "all", "vector": users[0].tolist()}, {"vector": users[1].tolist(), "k": 3},
+                 {"id": "cheap", "vector": users[2].tolist(), "filter": "price < 20"}]
+        path = folder / "lines.jsonl"
+        path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+        self.topk(path, "--space", "films", "--fields", '{"k": 5, "filter": "price < 100"}')
+        self.assertEqual(self.answers(), {"all": best(0, range(100), 5), "2": best(1, range(100), 3),
+                                          "cheap": best(2, range(20), 5)})
+
+    def test_what_a_user_has_seen_is_left_out(self):
+        seen = {user: [key for key, _ in best(user, k=3)] for user in (3, 4)}
+        harness.Kcat(daemon.status()["kafka"]["bootstrap"]).produce("sluice.seen", [
+            (name(user).encode(), json.dumps({"items": keys}).encode()) for user, keys in seen.items()])
+        eventually(lambda: all(len(json.loads(daemon.ctl("seen", "--json", name(user)))["items"]) == 3
+                               for user in seen), "the seen items")
+        self.of_users("--exclude-seen")
+        found = self.answers()
+        for user in range(N_USERS):
+            left_out = {int(key) for key in seen.get(user, [])}
+            self.assertEqual(found[name(user)], best(user, [i for i in range(N_ITEMS) if i not in left_out]))
+
+
+class Ends(TopK):
+    def test_a_run_that_is_killed_goes_on(self):
+        for stop in (signal.SIGKILL, signal.SIGINT, signal.SIGKILL):
+            before = self.output.stat().st_size if self.output.exists() else 0
+            process = subprocess.Popen(self.command(folder / "users.npy", "--keys", folder / "names.txt", "--k", K,
+                                                    "--in-flight", 1), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.addCleanup(process.communicate)
+            eventually(lambda: self.output.exists() and self.output.stat().st_size > before or
+                       process.poll() is not None, "answers in the file", 60, 0.001)
+            process.send_signal(stop)
+            process.wait(60 * harness.SLOWNESS)
+        kept = self.output.read_bytes()
+        kept = kept[:kept.rfind(b"\n") + 1]
+        self.output.write_bytes(kept + b'{"id":"user \\"39')  # half a line, as a full disk or a crash leaves
+        said = self.of_users()
+        self.assertIn("had answers from an earlier run", said)
+        self.assertEqual(self.output.read_bytes()[:len(kept)], kept)
+        self.assert_all()
+
+    def test_queries_that_fail_are_reported_and_asked_again(self):
+        good = {"space": "films", "k": 1}
+        lines = [json.dumps({"id": "a", "vector": [1, 0, 0], **good}), "{", json.dumps({"id": "b", "vector": [1], **good}),
+                 json.dumps({"id": 7, "vector": [1, 0, 0], **good}),
+                 json.dumps({"id": "c", "vector": [0, 1, 0], "reply_topic": "elsewhere", **good}),
+                 json.dumps({"id": "d", "vector": [0, 1, 0], **good})]
+        path = folder / "some.jsonl"
+        path.write_text("\n".join(lines), encoding="utf-8")
+        said = self.topk(path, code=1)
+        self.assertEqual(set(self.answers()), {"a", "d"})
+        for words in ("line 2: not a JSON object", "line 3: BAD_QUERY: query: vector has 1 numbers", "line 4: id: expects a string",
+                      "line 5: reply_topic", "answered 2 queries", "4 queries failed"):
+            self.assertIn(words, said)
+        path.write_text(lines[0] + "\n" + json.dumps({"id": "b", "vector": [1, 0, 0], **good}), encoding="utf-8")
+        self.assertIn("answered 1 query in", self.topk(path))
+        self.assertEqual(set(self.answers()), {"a", "b", "d"})
+
+    def test_a_file_of_something_else_is_left_alone(self):
+        self.output.write_text("my notes\n", encoding="utf-8")
+        self.assertIn("has something else than answers in line 1", self.of_users(code=1))
+        self.assertEqual(self.output.read_text(encoding="utf-8"), "my notes\n")
+        for words, says in {("--fields", "[]"): "--fields expects a JSON object",
+                            ("--fields", '{"id": "x"}'): "the same id"}.items():
+            self.assertIn(says, self.of_users(*words, code=2))
+        np.save(folder / "wide.npy", np.zeros((2, 5), np.float32))
+        self.assertIn("have 5 numbers where a query of the space needs 3", self.topk(folder / "wide.npy", code=1))
+
+    def test_a_run_without_answers_ends(self):
+        path = folder / "waiting.jsonl"
+        path.write_text('{"space": "films", "k": 1, "vector": [1, 0, 0],'
+                        ' "at_least": [{"partition": 0, "next": 1000000000}]}', encoding="utf-8")
+        said = self.topk(path, "--timeout-ms", 500, code=1)
+        self.assertIn("no answer came within 500 ms", said)
+        self.assertIn("run the same command again to go on", said)
+        self.assertEqual(self.answers(), {})
+
+    def test_one_run_at_a_time(self):
+        with open(self.output, "a", encoding="utf-8") as taken:
+            fcntl.flock(taken, fcntl.LOCK_EX)
+            self.assertIn("is in use", self.of_users(code=1))
+        self.of_users()
+        self.assert_all()
+
+    def test_lines_of_standard_input(self):
+        done = subprocess.run(self.command("-", "--space", "films"), capture_output=True, text=True,
+                              input='\n{"vector": [1, 0, 0], "id": "only"}\n', timeout=60 * harness.SLOWNESS)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(self.answers()["only"]), 100)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
