@@ -34,6 +34,7 @@ enum {
   SKETCH_BLOCK_ITEMS = 16,   /* items in a block of dot_i8() */
   SKETCH_GROUP = 4,          /* consecutive numbers of one item in a block */
   SKETCH_ROW_PAD = 63,       /* readable bytes that dot_i8_rows() and block_rows() need after the last item */
+  SKETCH_BLOCKS_PAD = 960,   /* readable bytes that dot_i8_many() needs after the last block: 15 groups */
   DOT_I8_NUMBER_MAX = 32512, /* 127 * 256: limit of |number| of a query */
   DOT_I8_SUM_MAX = 16777215, /* (2^31 - 1) / 128, rounded down: limit of the sum of |number| of a query */
 };
@@ -231,9 +232,13 @@ struct kernels {
    * sums    [n_blocks * SKETCH_BLOCK_ITEMS] */
   void (*dot_i8)(const int16_t *query, size_t n_groups, const uint8_t *blocks, size_t n_blocks, int32_t *sums);
 
-  /* dot_i8() of two queries. Levels with VNNI read the items once for both. */
-  void (*dot_i8_pair)(const int16_t *const queries[2], size_t n_groups, const uint8_t *blocks, size_t n_blocks,
-                      int32_t *const sums[2]);
+  /* dot_i8() of several queries, in less time at levels with VNNI or tiles.
+   *
+   * queries  [n_queries]: as in dot_i8()
+   * blocks   as in dot_i8(), followed by SKETCH_BLOCKS_PAD readable bytes
+   * sums     [n_queries]: as in dot_i8(). It is faster if they do not lie multiples of 4096 bytes apart. */
+  void (*dot_i8_many)(const int16_t *const *queries, size_t n_queries, size_t n_groups, const uint8_t *blocks,
+                      size_t n_blocks, int32_t *const *sums);
 
   /* dot_i8() of items that lie one after the other: sums[i] belongs to item slots[i], or to item i if slots is NULL.
    * It prefetches later items.

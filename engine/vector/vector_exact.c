@@ -89,43 +89,53 @@ static err_t init_groups(struct exact_search *s)
 
 /* Scanning -------------------- */
 
-static void scan_for_two(const struct kernels *kernels, const struct vector_sketch_set *set,
-                         struct vector_candidates *const q[2])
+/* Prefetch what queries `from` to `to` of those that share a set have to prefetch of the next chunk. */
+static void prefetch_part(const struct exact_search *s, const struct vector_chunk *next, size_t from, size_t to)
 {
-  float bounds[2][VECTOR_CHUNK_ITEMS];
+  size_t first = next->n * from / s->n_sharing, end = next->n * to / s->n_sharing;
 
-  vector_sketch_bounds_pair(set,
-                            (const struct vector_sketch_query *const[2]){ &q[0]->query->sketch, &q[1]->query->sketch },
-                            kernels, (float *const[2]){ bounds[0], bounds[1] });
-  for (int i = 0; i < 2; i++)
-    vector_candidates_take(q[i], set, bounds[i]);
+  vector_sketch_prefetch(&s->columns->sketch, next->first + first, end - first);
 }
 
-static void scan_for_one(const struct kernels *kernels, const struct vector_sketch_set *set,
-                         struct vector_candidates *q)
+/* Scan a set for one query after the other. The kernel prefetches all but the first sketches. */
+static void scan_rows(struct exact_search *s, const struct vector_sketch_set *set, const struct vector_chunk *next)
 {
+  const struct vector_chunk first = { next->first, size_min(ROWS_AHEAD, next->n) };
   float bounds[VECTOR_CHUNK_ITEMS];
 
-  vector_sketch_bounds(set, &q->query->sketch, kernels, bounds);
-  vector_candidates_take(q, set, bounds);
+  for (size_t q = 0; q < s->n_sharing; q++) {
+    prefetch_part(s, &first, q, q + 1);
+    vector_sketch_bounds(set, &s->sharing[q]->query->sketch, s->batch->kernels, bounds);
+    vector_candidates_take(s->sharing[q], set, bounds);
+  }
 }
 
-/* Scan a set for the queries that share it, two at a time. Each pair prefetches its part of the next chunk. */
+/* Scan an arranged set for n of the queries that share it. */
+static void scan_arranged(struct exact_search *s, const struct vector_sketch_set *set, size_t first, size_t n,
+                          const struct vector_chunk *next)
+{
+  const struct vector_sketch_query *queries[VECTOR_SKETCH_QUERIES];
+  float bounds[VECTOR_CHUNK_ITEMS];
+
+  for (size_t q = 0; q < n; q++)
+    queries[q] = &s->sharing[first + q]->query->sketch;
+  vector_sketch_multiply(set, queries, n, s->batch->kernels, &s->room);
+  for (size_t q = 0; q < n; q++) {
+    prefetch_part(s, next, first + q, first + q + 1);
+    vector_sketch_bounds_at(set, queries, q, s->batch->kernels, &s->room, bounds);
+    vector_candidates_take(s->sharing[first + q], set, bounds);
+  }
+}
+
+/* Scan a set for the queries that share it, and prefetch the next chunk. */
 static void scan_set(struct exact_search *s, struct vector_sketch_set *set, const struct vector_chunk *next)
 {
-  const struct kernels *kernels = s->batch->kernels;
-  size_t n = s->n_sharing;
-
-  if (n >= ARRANGED_QUERIES)
-    vector_sketch_set_arrange(set, kernels, &s->room);
-  for (size_t q = 0; q < n; q += 2) {
-    size_t n_next = n < ARRANGED_QUERIES ? size_min(ROWS_AHEAD, next->n) : next->n;
-    size_t from = n_next * q / n, to = n_next * size_min(q + 2, n) / n;
-    vector_sketch_prefetch(&s->columns->sketch, next->first + from, to - from);
-    if (q + 2 <= n)
-      scan_for_two(kernels, set, s->sharing + q);
-    else
-      scan_for_one(kernels, set, s->sharing[q]);
+  if (s->n_sharing < ARRANGED_QUERIES)
+    scan_rows(s, set, next);
+  else {
+    vector_sketch_set_arrange(set, s->batch->kernels, &s->room);
+    for (size_t q = 0; q < s->n_sharing; q += VECTOR_SKETCH_QUERIES)
+      scan_arranged(s, set, q, size_min(s->n_sharing - q, VECTOR_SKETCH_QUERIES), next);
   }
   s->n_sharing = 0;
 }

@@ -184,6 +184,17 @@ err_t vector_sketch_query_init(size_t dim, const float *q, double tail, struct r
   return ERR_OK;
 }
 
+/* What sets need to be arranged. The sums of two queries are no multiple of 4096 bytes apart. */
+static err_t init_arranging(const struct vector_sketch *s, size_t n_blocks, struct region *region,
+                            struct vector_sketch_room *out)
+{
+  size_t block_bytes = SKETCH_BLOCK_ITEMS * row_bytes(s);
+
+  out->step = (n_blocks | 1) * SKETCH_BLOCK_ITEMS;
+  TRY(region_aligned(region, VECTOR_SKETCH_QUERIES * out->step, sizeof *out->sums, &out->sums));
+  return region_aligned(region, n_blocks * block_bytes + SKETCH_BLOCKS_PAD, 1, &out->blocks);
+}
+
 err_t vector_sketch_room_init(const struct vector_sketch *s, size_t n, bool may_arrange, struct region *region,
                               struct vector_sketch_room *out)
 {
@@ -192,7 +203,7 @@ err_t vector_sketch_room_init(const struct vector_sketch *s, size_t n, bool may_
   TRY(region_array(region, n_items, sizeof *out->scales, &out->scales));
   TRY(region_array(region, n_items, sizeof *out->errors, &out->errors));
   TRY(region_array(region, n_items, sizeof *out->tails, &out->tails));
-  return may_arrange ? region_aligned(region, n_items, row_bytes(s), &out->blocks) : ERR_OK;
+  return may_arrange ? init_arranging(s, n_blocks, region, out) : ERR_OK;
 }
 
 struct vector_sketch_set vector_sketch_set_of(const struct vector_sketch *s, size_t first, size_t n)
@@ -273,19 +284,12 @@ static struct step step_at(const struct vector_sketch_set *set, size_t first)
                         { items->scales + first, items->errors + first, items->tails ? items->tails + first : NULL } };
 }
 
-static const uint8_t *blocks_at(const struct vector_sketch_set *set, const struct step *step)
-{
-  return set->blocks + step->first * row_bytes(set->sketch);
-}
-
 static void find_sums(const struct vector_sketch_set *set, const struct step *step, const struct vector_sketch_query *q,
                       const struct kernels *kernels, int32_t *sums)
 {
   const struct vector_sketch *s = set->sketch;
 
-  if (set->blocks)
-    kernels->dot_i8(q->numbers, s->n_groups, blocks_at(set, step), step->n_blocks, sums);
-  else if (set->slots)
+  if (set->slots)
     kernels->dot_i8_rows(q->numbers, s->n_groups, s->bytes, set->slots + step->first, step->n, sums);
   else
     kernels->dot_i8_rows(q->numbers, s->n_groups, row_of(s, set->first + step->first), NULL, step->n, sums);
@@ -305,29 +309,23 @@ void vector_sketch_bounds(const struct vector_sketch_set *set, const struct vect
   }
 }
 
-static void find_sums_of_pair(const struct vector_sketch_set *set, const struct step *step,
-                              const struct vector_sketch_query *const q[2], const struct kernels *kernels,
-                              int32_t *const sums[2])
+void vector_sketch_multiply(const struct vector_sketch_set *set, const struct vector_sketch_query *const *q,
+                            size_t n_queries, const struct kernels *kernels, struct vector_sketch_room *room)
 {
-  if (set->blocks)
-    kernels->dot_i8_pair((const int16_t *const[2]){ q[0]->numbers, q[1]->numbers }, set->sketch->n_groups,
-                         blocks_at(set, step), step->n_blocks, sums);
-  else
-    for (int i = 0; i < 2; i++)
-      find_sums(set, step, q[i], kernels, sums[i]);
+  const int16_t *numbers[VECTOR_SKETCH_QUERIES];
+  int32_t *sums[VECTOR_SKETCH_QUERIES];
+
+  for (size_t i = 0; i < n_queries; i++) {
+    numbers[i] = q[i]->numbers;
+    sums[i] = room->sums + i * room->step;
+  }
+  kernels->dot_i8_many(numbers, n_queries, set->sketch->n_groups, set->blocks, whole_blocks(set->n), sums);
 }
 
-void vector_sketch_bounds_pair(const struct vector_sketch_set *set, const struct vector_sketch_query *const q[2],
-                               const struct kernels *kernels, float *const bounds[2])
+void vector_sketch_bounds_at(const struct vector_sketch_set *set, const struct vector_sketch_query *const *q, size_t i,
+                             const struct kernels *kernels, const struct vector_sketch_room *room, float *bounds)
 {
-  int32_t sums[2][STEP_ITEMS];
-
-  for (size_t first = 0; first < set->n; first += STEP_ITEMS) {
-    struct step step = step_at(set, first);
-    find_sums_of_pair(set, &step, q, kernels, (int32_t *const[2]){ sums[0], sums[1] });
-    for (int i = 0; i < 2; i++)
-      kernels->sketch_bounds(sums[i], &step.items, &q[i]->weights, step.n_blocks, bounds[i] + first);
-  }
+  kernels->sketch_bounds(room->sums + i * room->step, &set->items, &q[i]->weights, whole_blocks(set->n), bounds);
 }
 
 /* The upper bound is the score plus the slack, rounded. Subtract two slacks and the rounding. */

@@ -72,10 +72,14 @@ struct vector_sketch_set {
   const uint8_t *blocks; /* the bytes, arranged for several queries; NULL: not arranged */
 };
 
+enum { VECTOR_SKETCH_QUERIES = 16 }; /* that are multiplied with an arranged set at a time */
+
 /* Scratch memory for sets of up to n sketches, if they are listed or arranged. */
 struct vector_sketch_room {
   float *scales, *errors, *tails; /* [n, in whole blocks] */
   uint8_t *blocks;                /* [n, in whole blocks] sketches */
+  int32_t *sums;                  /* [VECTOR_SKETCH_QUERIES][step] */
+  size_t step;
 };
 
 /* Returns ERR_MEMORY. The room lives in the region. */
@@ -104,14 +108,20 @@ static inline uint32_t vector_sketch_set_slot(const struct vector_sketch_set *se
   return set->slots ? set->slots[i] : (uint32_t)(set->first + i);
 }
 
-/* Compute upper bounds on the scores, rounded to f32. bounds [n, in whole blocks]: those from n on have no meaning. The
- * bounds of slots that were never written have none either. */
+/* Compute upper bounds on the scores, rounded to f32, with a set that is not arranged. bounds [n, in whole blocks]:
+ * those from n on have no meaning. The bounds of slots that were never written have none either. */
 void vector_sketch_bounds(const struct vector_sketch_set *set, const struct vector_sketch_query *q,
                           const struct kernels *kernels, float *bounds);
 
-/* The same for two queries at once, which takes little more time than one if the set is arranged. */
-void vector_sketch_bounds_pair(const struct vector_sketch_set *set, const struct vector_sketch_query *const q[2],
-                               const struct kernels *kernels, float *const bounds[2]);
+/* The same for several queries with an arranged set: multiply them, then compute the bounds of one after the other.
+ *
+ * q     [n_queries]: at most VECTOR_SKETCH_QUERIES
+ * room  that of the set; it keeps the sums
+ * i     one of the queries */
+void vector_sketch_multiply(const struct vector_sketch_set *set, const struct vector_sketch_query *const *q,
+                            size_t n_queries, const struct kernels *kernels, struct vector_sketch_room *room);
+void vector_sketch_bounds_at(const struct vector_sketch_set *set, const struct vector_sketch_query *const *q, size_t i,
+                             const struct kernels *kernels, const struct vector_sketch_room *room, float *bounds);
 
 /* Return a lower bound on the score of a slot, from the upper bound that vector_sketch_bounds() gave. */
 float vector_sketch_lower_bound(const struct vector_sketch *s, const struct vector_sketch_query *q, uint32_t slot,

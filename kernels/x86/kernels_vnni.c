@@ -98,7 +98,7 @@ static void dot_i8_vnni(const int16_t *query, size_t n_groups, const uint8_t *bl
   }
 }
 
-/* dot_i8_pair -------------------- */
+/* dot_i8_many -------------------- */
 
 enum { PAIR_BLOCKS = 4 }; /* blocks in a tile of two queries */
 
@@ -137,8 +137,8 @@ TILE void pair_tile(const struct byte_query query[2], const uint8_t *blocks, siz
   }
 }
 
-static void dot_i8_pair_vnni(const int16_t *const queries[2], size_t n_groups, const uint8_t *blocks, size_t n_blocks,
-                             int32_t *const sums[2])
+static void dot_i8_of_pair(const int16_t *const queries[2], size_t n_groups, const uint8_t *blocks, size_t n_blocks,
+                           int32_t *const sums[2])
 {
   const size_t block_bytes = n_groups * ROW_BYTES;
   struct byte_query split[2];
@@ -156,6 +156,17 @@ static void dot_i8_pair_vnni(const int16_t *const queries[2], size_t n_groups, c
     for (; b < n_blocks; b++)
       pair_tile(split, from + b * block_bytes, block_bytes, 1, start, sums, b * SKETCH_BLOCK_ITEMS);
   }
+}
+
+static void dot_i8_many_vnni(const int16_t *const *queries, size_t n_queries, size_t n_groups, const uint8_t *blocks,
+                             size_t n_blocks, int32_t *const *sums)
+{
+  size_t q = 0;
+
+  for (; q + 2 <= n_queries; q += 2)
+    dot_i8_of_pair(queries + q, n_groups, blocks, n_blocks, sums + q);
+  if (q < n_queries)
+    dot_i8_vnni(queries[q], n_groups, blocks, n_blocks, sums[q]);
 }
 
 /* dot_i8_rows -------------------- */
@@ -223,7 +234,7 @@ static void dot_i8_rows_vnni(const int16_t *query, size_t n_groups, const uint8_
 void variant_avx512_vnni(struct kernels *table)
 {
   table->dot_i8 = dot_i8_vnni;
-  table->dot_i8_pair = dot_i8_pair_vnni;
+  table->dot_i8_many = dot_i8_many_vnni;
   table->dot_i8_rows = dot_i8_rows_vnni;
   variant_mol_lists_vnni(table);
   variant_mol_bounds_vnni(table);

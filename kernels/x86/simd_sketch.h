@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dot_i8(), dot_i8_pair() and sketch_bounds(), written once for all instruction sets. Include it after a
+/* dot_i8(), dot_i8_many() and sketch_bounds(), written once for all instruction sets. Include it after a
  * simd_numbers_*.h. Private to the variant files. */
 #ifndef KERNELS_X86_SIMD_SKETCH_H
 #define KERNELS_X86_SIMD_SKETCH_H
@@ -91,12 +91,12 @@ static void VARIANT(dot_i8)(const int16_t *query, size_t n_groups, const uint8_t
   }
 }
 
-/* Two separate passes: at these levels arithmetic, not memory, is the limit. */
-static void VARIANT(dot_i8_pair)(const int16_t *const queries[2], size_t n_groups, const uint8_t *blocks,
-                                 size_t n_blocks, int32_t *const sums[2])
+/* Separate passes: at these levels arithmetic, not memory, is the limit. */
+static void VARIANT(dot_i8_many)(const int16_t *const *queries, size_t n_queries, size_t n_groups,
+                                 const uint8_t *blocks, size_t n_blocks, int32_t *const *sums)
 {
-  for (int i = 0; i < 2; i++)
-    VARIANT(dot_i8)(queries[i], n_groups, blocks, n_blocks, sums[i]);
+  for (size_t q = 0; q < n_queries; q++)
+    VARIANT(dot_i8)(queries[q], n_groups, blocks, n_blocks, sums[q]);
 }
 
 /* sketch_bounds -------------------- */
@@ -126,7 +126,7 @@ static void VARIANT(sketch_bounds)(const int32_t *sums, const struct sketch_item
 static void fill_sketch(struct kernels *table)
 {
   table->dot_i8 = VARIANT(dot_i8);
-  table->dot_i8_pair = VARIANT(dot_i8_pair);
+  table->dot_i8_many = VARIANT(dot_i8_many);
   table->sketch_bounds = VARIANT(sketch_bounds);
 }
 

@@ -340,8 +340,8 @@ enum {
 };
 
 static uint8_t *sketch_bytes;
-static int16_t sketch_numbers[VECTOR_DIM];
-static int32_t sketch_sums[VECTOR_ITEMS];
+static int16_t sketch_numbers[BATCH][VECTOR_DIM];
+static int32_t sketch_sums[BATCH][VECTOR_ITEMS + SKETCH_BLOCK_ITEMS]; /* not multiples of 4096 bytes apart */
 static float sketch_scales[VECTOR_ITEMS], sketch_upper[VECTOR_ITEMS], *rows;
 static double row_query[ROW_DIM], row_sums[ROWS], *matrix, matrix_sums[BATCH * ROW_DIM];
 
@@ -349,23 +349,27 @@ static void vector_fill(struct dice *dice)
 {
   for (size_t i = 0; i < (size_t)VECTOR_ITEMS * VECTOR_DIM; i++)
     sketch_bytes[i] = (uint8_t)dice_u64(dice);
-  for (size_t k = 0; k < VECTOR_DIM; k++)
-    sketch_numbers[k] = (int16_t)dice_float(dice, 30000.0f);
+  for (size_t k = 0; k < BATCH * VECTOR_DIM; k++)
+    sketch_numbers[k / VECTOR_DIM][k % VECTOR_DIM] = (int16_t)dice_float(dice, 30000.0f);
   dice_fill(dice, sketch_scales, VECTOR_ITEMS, 1.0f);
 }
 
 static void dot_i8_run(const struct kernels *kernels)
 {
-  kernels->dot_i8(sketch_numbers, VECTOR_DIM / SKETCH_GROUP, sketch_bytes, VECTOR_BLOCKS, sketch_sums);
+  for (size_t q = 0; q < BATCH; q++)
+    kernels->dot_i8(sketch_numbers[q], VECTOR_DIM / SKETCH_GROUP, sketch_bytes, VECTOR_BLOCKS, sketch_sums[q]);
 }
 
-/* Both queries are the same. */
-static void dot_i8_pair_run(const struct kernels *kernels)
+static void dot_i8_many_run(const struct kernels *kernels)
 {
-  static int32_t more_sums[VECTOR_ITEMS];
+  const int16_t *queries[BATCH];
+  int32_t *sums[BATCH];
 
-  kernels->dot_i8_pair((const int16_t *const[2]){ sketch_numbers, sketch_numbers }, VECTOR_DIM / SKETCH_GROUP,
-                       sketch_bytes, VECTOR_BLOCKS, (int32_t *const[2]){ sketch_sums, more_sums });
+  for (size_t q = 0; q < BATCH; q++) {
+    queries[q] = sketch_numbers[q];
+    sums[q] = sketch_sums[q];
+  }
+  kernels->dot_i8_many(queries, BATCH, VECTOR_DIM / SKETCH_GROUP, sketch_bytes, VECTOR_BLOCKS, sums);
 }
 
 static void bounds_run(const struct kernels *kernels)
@@ -373,7 +377,7 @@ static void bounds_run(const struct kernels *kernels)
   struct sketch_items items = { sketch_scales, sketch_scales, sketch_scales };
   struct sketch_weights weights = { 1e-6f, 1.0f, 1.0f, 1.0f, 0.0f };
 
-  kernels->sketch_bounds(sketch_sums, &items, &weights, VECTOR_BLOCKS, sketch_upper);
+  kernels->sketch_bounds(sketch_sums[0], &items, &weights, VECTOR_BLOCKS, sketch_upper);
 }
 
 static void rows_fill(struct dice *dice)
@@ -431,7 +435,7 @@ static void inputs_open(void)
   scan_scores = floats_new(SCAN_ITEMS);
   rows = floats_new(ROWS * ROW_DIM);
   check(mem_array((size_t)ROW_DIM * ROW_DIM, sizeof *matrix, &matrix));
-  check(mem_array((size_t)VECTOR_ITEMS * VECTOR_DIM, sizeof *sketch_bytes, &sketch_bytes));
+  check(mem_array((size_t)VECTOR_ITEMS * VECTOR_DIM + SKETCH_BLOCKS_PAD, sizeof *sketch_bytes, &sketch_bytes));
   check(mem_array((size_t)SCAN_ITEMS * PQ_SPLITS, sizeof *pq_codes, &pq_codes));
   check(mem_array(SCAN_ITEMS, sizeof *filter_indices, &filter_indices));
 }
@@ -500,8 +504,8 @@ int main(int argc, char **argv)
     { "pq_scan 8/item", SCAN_ITEMS, 0, pq_fill, pq_scan_run },
     { "filter_ge 1 %/item", SCAN_ITEMS, 0, filter_fill, filter_rare_run },
     { "filter_ge 50 %/item", SCAN_ITEMS, 0, filter_fill, filter_half_run },
-    { "dot_i8 128/item", VECTOR_ITEMS, 0, vector_fill, dot_i8_run },
-    { "dot_i8_pair 128/pair", 2 * VECTOR_ITEMS, 0, vector_fill, dot_i8_pair_run },
+    { "dot_i8 128/pair", BATCH * VECTOR_ITEMS, 0, vector_fill, dot_i8_run },
+    { "dot_i8_many 128/pair", BATCH * VECTOR_ITEMS, 0, vector_fill, dot_i8_many_run },
     { "sketch_bounds/item", VECTOR_ITEMS, 0, vector_fill, bounds_run },
     { "dot_f64 768/item", ROWS, 0, rows_fill, dot_f64_run },
     { "dot_f64 768/pair", ROW_DIM * BATCH, 0, matrix_fill, dot_f64_matrix_run },

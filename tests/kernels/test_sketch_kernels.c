@@ -69,28 +69,6 @@ static int64_t sum_of(const int16_t *query, size_t n_groups, const uint8_t *bloc
   return sum;
 }
 
-/* dot_i8_pair() gives both queries the sums of dot_i8(). */
-static void check_pair(size_t n_groups, size_t n_blocks, enum size size, const int16_t *query, const uint8_t *blocks)
-{
-  size_t n = n_blocks * SKETCH_BLOCK_ITEMS;
-  int16_t *other = query_new(n_groups * SKETCH_GROUP, size);
-  int32_t *sums[2] = { block_new(n, sizeof(int32_t)), block_new(n, sizeof(int32_t)) };
-  int32_t *wanted = block_new(n, sizeof *wanted);
-
-  for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {
-    table(isa)->dot_i8_pair((const int16_t *const[2]){ query, other }, n_groups, blocks, n_blocks,
-                            (int32_t *const[2]){ sums[0], sums[1] });
-    for (int i = 0; i < 2; i++) {
-      table(isa)->dot_i8(i ? other : query, n_groups, blocks, n_blocks, wanted);
-      assert_memory_equal(sums[i], wanted, n * sizeof *wanted);
-    }
-  }
-  free(other);
-  free(sums[0]);
-  free(sums[1]);
-  free(wanted);
-}
-
 static void check_dot_i8(size_t n_groups, size_t n_blocks, enum size size)
 {
   int16_t *query = query_new(n_groups * SKETCH_GROUP, size);
@@ -106,7 +84,6 @@ static void check_dot_i8(size_t n_groups, size_t n_blocks, enum size size)
         fail_msg("dot_i8 %s: %d, not %lld, with %zu groups", isa_name(isa), sums[i], (long long)wanted, n_groups);
     }
   }
-  check_pair(n_groups, n_blocks, size, query, blocks);
   free(sums);
   free(blocks);
   free(query);
@@ -134,6 +111,81 @@ static void dot_i8_is_exact_where_the_sums_are_as_large_as_they_may_be(void **st
       check_dot_i8(groups[i], 9, SIZE_LARGEST);
     }
   }
+}
+
+/* dot_i8_many -------------------- */
+
+enum { QUERIES_MAX = 40 };
+
+struct many_inputs {
+  int16_t *queries[QUERIES_MAX];
+  int32_t *sums[QUERIES_MAX], *wanted[QUERIES_MAX]; /* each [n_blocks * SKETCH_BLOCK_ITEMS] */
+  uint8_t *blocks;
+  size_t n_queries, n_groups, n_blocks;
+};
+
+static struct many_inputs many_inputs_new(size_t n_queries, size_t n_groups, size_t n_blocks, enum size size)
+{
+  struct many_inputs in = { .n_queries = n_queries, .n_groups = n_groups, .n_blocks = n_blocks };
+  size_t n = n_blocks * SKETCH_BLOCK_ITEMS;
+
+  in.blocks = blocks_new(n_blocks * n_groups * ROW_BYTES + SKETCH_BLOCKS_PAD);
+  for (size_t q = 0; q < n_queries; q++) {
+    in.queries[q] = query_new(n_groups * SKETCH_GROUP, size);
+    in.sums[q] = block_new(n, sizeof *in.sums[q]);
+    in.wanted[q] = block_new(n, sizeof *in.wanted[q]);
+    table(ISA_REF)->dot_i8(in.queries[q], n_groups, in.blocks, n_blocks, in.wanted[q]);
+  }
+  return in;
+}
+
+static void many_inputs_free(struct many_inputs *in)
+{
+  for (size_t q = 0; q < in->n_queries; q++) {
+    free(in->queries[q]);
+    free(in->sums[q]);
+    free(in->wanted[q]);
+  }
+  free(in->blocks);
+}
+
+/* dot_i8_many() gives each query the sums of dot_i8(). */
+static void check_many_of(const struct many_inputs *in, const char *name,
+                          void (*dot_i8_many)(const int16_t *const *, size_t, size_t, const uint8_t *, size_t,
+                                              int32_t *const *))
+{
+  size_t bytes = in->n_blocks * SKETCH_BLOCK_ITEMS * sizeof(int32_t);
+
+  for (size_t q = 0; q < in->n_queries; q++)
+    memset(in->sums[q], 0xa5, bytes);
+  dot_i8_many((const int16_t *const *)in->queries, in->n_queries, in->n_groups, in->blocks, in->n_blocks, in->sums);
+  for (size_t q = 0; q < in->n_queries; q++)
+    if (memcmp(in->sums[q], in->wanted[q], bytes) != 0)
+      fail_msg("dot_i8_many %s: query %zu of %zu, %zu groups, %zu blocks", name, q, in->n_queries, in->n_groups,
+               in->n_blocks);
+}
+
+static void check_many(size_t n_queries, size_t n_groups, size_t n_blocks, enum size size)
+{
+  struct many_inputs in = many_inputs_new(n_queries, n_groups, n_blocks, size);
+
+  for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++)
+    check_many_of(&in, isa_name(isa), table(isa)->dot_i8_many);
+  many_inputs_free(&in);
+}
+
+static void dot_i8_many_is_dot_i8_of_each_query_at_every_level(void **state)
+{
+  static const size_t groups[] = { 0, 1, 2, 15, 16, 17, 31, 32, 33, 96, 192, 193, 255, 256, 257, 511, 513, 1025 };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++)
+    for (enum size size = SIZE_SMALL; size < N_SIZES; size++)
+      check_many(1 + dice_below(&dice, QUERIES_MAX), groups[i], 1 + dice_below(&dice, 6), size);
+  for (size_t n_queries = 0; n_queries <= QUERIES_MAX; n_queries++)
+    check_many(n_queries, 1 + dice_below(&dice, 50), dice_below(&dice, 20), SIZE_LARGEST);
+  for (size_t n_blocks = 0; n_blocks < 20; n_blocks++)
+    check_many(1 + dice_below(&dice, QUERIES_MAX), 1 + dice_below(&dice, 50), n_blocks, SIZE_LARGEST);
 }
 
 /* dot_i8_rows, block_rows -------------------- */
@@ -401,6 +453,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(dot_i8_is_exact_at_every_level),
     cmocka_unit_test(dot_i8_is_exact_where_the_sums_are_as_large_as_they_may_be),
+    cmocka_unit_test(dot_i8_many_is_dot_i8_of_each_query_at_every_level),
     cmocka_unit_test(dot_i8_rows_is_exact_at_every_level),
     cmocka_unit_test(block_rows_arranges_the_same_bytes_at_every_level),
     cmocka_unit_test(bounds_take_the_steps_of_their_formula_at_every_level),
