@@ -43,6 +43,9 @@ void variant_select_ref(struct kernels *table);
 void variant_select_avx2(struct kernels *table);
 void variant_select_avx512(struct kernels *table);
 
+/* dot_i8_many(). */
+void variant_dot_i8_amx(struct kernels *table);
+
 /* mol_bounds(). */
 void variant_mol_bounds_vnni(struct kernels *table);
 

@@ -13,8 +13,7 @@ bool variant_amx_works(void)
   return tiles_work();
 }
 
-/* Every function is still that of the level below. */
 void variant_amx(struct kernels *table)
 {
-  (void)table;
+  variant_dot_i8_amx(table);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kernels of sketches: every level of this machine against the scalar reference, to the last bit, and against the
- * formulas. */
+ * formulas. The level amx's also run with tiles in plain C (tests/support/dot_i8_model.h), on machines with AVX-512. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +13,7 @@
 
 #include "kernels/kernels.h"
 #include "tests/support/blocks.h"
+#include "tests/support/dot_i8_model.h"
 
 static struct dice dice;
 
@@ -171,6 +172,8 @@ static void check_many(size_t n_queries, size_t n_groups, size_t n_blocks, enum 
 
   for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++)
     check_many_of(&in, isa_name(isa), table(isa)->dot_i8_many);
+  if (isa_detect() >= ISA_AVX512)
+    check_many_of(&in, "model of tiles", dot_i8_many_model);
   many_inputs_free(&in);
 }
 

@@ -60,6 +60,11 @@ static inline void tile_load(int t, const void *from, size_t step)
     memcpy(model_tiles[t][r], (const uint8_t *)from + r * step, MODEL_ROW_BYTES);
 }
 
+static inline void tile_load_once(int t, const void *from, size_t step)
+{
+  tile_load(t, from, step);
+}
+
 static inline void tile_store(int t, void *to, size_t step)
 {
   demand_tiles();
