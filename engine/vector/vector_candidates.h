@@ -35,7 +35,8 @@ err_t vector_candidates_init(const struct vector_columns *columns, const struct 
 /* An item that scores below this is not among the K best. */
 float vector_candidates_threshold(const struct vector_candidates *c);
 
-/* Take those items of a set that may be among the K best. bounds: on their scores, from vector_sketch_bounds() */
+/* Take those items of a set that may be among the K best. bounds: on their scores, from vector_sketch_bounds() or
+ * vector_sketch_bounds_at() */
 void vector_candidates_take(struct vector_candidates *c, const struct vector_sketch_set *set, const float *bounds);
 
 /* Score the candidates, best upper bound first, while they may enter the top K. No candidate remains. */

@@ -77,7 +77,7 @@ enum { VECTOR_SKETCH_QUERIES = 16 }; /* that are multiplied with an arranged set
 /* Scratch memory for sets of up to n sketches, if they are listed or arranged. */
 struct vector_sketch_room {
   float *scales, *errors, *tails; /* [n, in whole blocks] */
-  uint8_t *blocks;                /* [n, in whole blocks] sketches */
+  uint8_t *blocks;                /* [n, in whole blocks] sketches, and SKETCH_BLOCKS_PAD bytes */
   int32_t *sums;                  /* [VECTOR_SKETCH_QUERIES][step] */
   size_t step;
 };
@@ -123,7 +123,8 @@ void vector_sketch_multiply(const struct vector_sketch_set *set, const struct ve
 void vector_sketch_bounds_at(const struct vector_sketch_set *set, const struct vector_sketch_query *const *q, size_t i,
                              const struct kernels *kernels, const struct vector_sketch_room *room, float *bounds);
 
-/* Return a lower bound on the score of a slot, from the upper bound that vector_sketch_bounds() gave. */
+/* Return a lower bound on the score of a slot, from the upper bound that vector_sketch_bounds() or
+ * vector_sketch_bounds_at() gave. */
 float vector_sketch_lower_bound(const struct vector_sketch *s, const struct vector_sketch_query *q, uint32_t slot,
                                 float upper);
 

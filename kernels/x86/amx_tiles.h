@@ -42,17 +42,18 @@ static inline void tiles_begin(void)
     __asm__ volatile("" ::: "memory");  \
     _tile_loadd(t, from, (long)(step)); \
   } while (0)
+
 /* tile_load() of what is read once: what is read again stays in the first-level cache. */
 #define tile_load_once(t, from, step)          \
   do {                                         \
     __asm__ volatile("" ::: "memory");         \
     _tile_stream_loadd(t, from, (long)(step)); \
   } while (0)
+
 #define tile_store(t, to, step) _tile_stored(t, to, (long)(step))
 
-/* sums[m][n] += sum over k < 64 of a[m][k] b[k / 4][n][k % 4], in 32-bit integers that wrap. a has signed bytes; b has
- * signed or unsigned ones. */
-#define tile_add_signed(sums, a, b)   _tile_dpbssd(sums, a, b)
+/* sums[m][n] += sum over k < 64 of a[m][k] b[k / 4][n][k % 4], in 32-bit integers that wrap. a has signed bytes, b has
+ * unsigned ones. */
 #define tile_add_unsigned(sums, a, b) _tile_dpbsud(sums, a, b)
 
 #endif

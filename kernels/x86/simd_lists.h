@@ -241,8 +241,8 @@ TILE void any_rows(const struct comparison *c, const uint8_t *items, int n_regs,
     any_step(c, items, r, 1, n_regs, all);
 }
 
-/* Which items of a block have a hit? Components are multiplied two at a time: with one, there are too few sums to hide
- * how long an instruction takes. */
+/* Which items of a block have a hit? As many components are multiplied together as have room: where a block is one
+ * register, one component has too few sums to hide how long an instruction takes. */
 static unsigned any_block(const struct comparison *c, const uint8_t *block)
 {
   enum { STEP_COMPONENTS = LISTS_REGS / BLOCK_REGS };

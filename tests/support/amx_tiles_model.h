@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* AMX tiles in plain C, under the names of kernels/x86/amx_tiles.h: the code that uses tiles runs on machines without
- * them. They follow the manual (Intel's architecture manual, volume 2, TDPBSSD and TDPBSUD): products are exact, and sums
- * wrap. Each file that includes this has its own tiles.
+ * them. They follow the manual (Intel's architecture manual, volume 2, TDPBSUD): products are exact, and sums wrap.
+ * Each file that includes this has its own tiles.
  */
 #ifndef TESTS_SUPPORT_AMX_TILES_MODEL_H
 #define TESTS_SUPPORT_AMX_TILES_MODEL_H
@@ -16,7 +16,7 @@ enum { MODEL_TILES = 8, MODEL_ROWS = 16, MODEL_ROW_BYTES = 64 };
 /* Faults that the model can have, to test amx_tile_check.h. */
 enum tile_fault {
   FAULT_NONE,
-  FAULT_OTHER_SIGNS, /* signed bytes as unsigned ones, and the reverse */
+  FAULT_OTHER_SIGNS, /* unsigned bytes as signed ones */
   FAULT_ROUNDED,     /* sums lose their last bit */
   FAULT_SATURATED,   /* sums do not wrap */
   FAULT_SWAPPED,     /* the bytes of one factor are in another order */
@@ -84,7 +84,7 @@ static inline uint32_t model_sum(uint32_t sum, int32_t product)
 }
 
 /* sums[m][n] += a[m][4 k + i] b[k][n][i] over all k and i. */
-static inline void model_add_bytes(int sums, int a, int b, bool is_unsigned)
+static inline void tile_add_unsigned(int sums, int a, int b)
 {
   size_t n_bytes = MODEL_ROW_BYTES - (tile_fault == FAULT_LOST_BYTE), swapped = tile_fault == FAULT_SWAPPED;
 
@@ -97,22 +97,12 @@ static inline void model_add_bytes(int sums, int a, int b, bool is_unsigned)
         sum = 0;
       for (size_t k = 0; k < n_bytes; k++) {
         uint8_t byte = model_tiles[b][k / 4][4 * n + (k % 4 ^ swapped)];
-        int32_t factor = (tile_fault == FAULT_OTHER_SIGNS) != is_unsigned ? byte : (int8_t)byte;
+        int32_t factor = tile_fault == FAULT_OTHER_SIGNS ? (int8_t)byte : byte;
         sum = model_sum(sum, (int8_t)model_tiles[a][m][k] * factor);
       }
       memcpy(model_tiles[sums][m] + 4 * n, &sum, sizeof sum);
     }
   }
-}
-
-static inline void tile_add_signed(int sums, int a, int b)
-{
-  model_add_bytes(sums, a, b, false);
-}
-
-static inline void tile_add_unsigned(int sums, int a, int b)
-{
-  model_add_bytes(sums, a, b, true);
 }
 
 #endif
