@@ -17,7 +17,7 @@ import harness
 import models
 from harness import Daemon, eventually
 
-N_ITEMS, N_USERS, K = 300, 400, 7
+N_ITEMS, N_USERS, N_MANY, K = 300, 400, 4000, 7
 
 
 def setUpModule():
@@ -28,19 +28,20 @@ def setUpModule():
     folder = Path(temporary.name)
     rng = data.generator("users to answer")
     models.random_vectors(rng, folder / "films.safetensors", "dot", 3)
-    daemon = Daemon({"embedded_broker": {"enabled": True}, "store": {"path": "store"}, "attributes": {"price": "number"},
-                     "spaces": {"films": {"model": "films.safetensors"}}, "seen": {"topic": "sluice.seen"},
-                     "catalogue": {"kafka": {"fetch.wait.max.ms": 1}}}, folder)
+    daemon = Daemon({"embedded_broker": {"enabled": True}, "store": {"path": "store"},
+                     "attributes": {"price": "integer", "pair": "integer"}, "spaces": {"films": {"model": "films.safetensors"}},
+                     "seen": {"topic": "sluice.seen"}, "catalogue": {"kafka": {"fetch.wait.max.ms": 1}}}, folder)
     unittest.addModuleCleanup(daemon.kill)
     daemon.start().wait_ready()
     items = rng.integers(-100, 100, (N_ITEMS, 3)).astype(np.float32)  # scores are exact
     users = rng.integers(-100, 100, (N_USERS, 3)).astype(np.float32)
     with open(folder / "items.jsonl", "w", encoding="utf-8") as out:
         for i, row in enumerate(items.tolist()):
-            print(json.dumps({"key": f"{i:03}", "value": {"parts": {"films": {"vector": row}},
-                                                          "attributes": {"price": i}}}), file=out)
+            value = {"parts": {"films": {"vector": row}}, "attributes": {"price": i, "pair": i // 2}}
+            print(json.dumps({"key": f"{i:03}", "value": value}), file=out)
     daemon.ctl("load", str(folder / "items.jsonl"))
     np.save(folder / "users.npy", users)
+    np.save(folder / "many.npy", users[np.arange(N_MANY) % N_USERS])
     (folder / "names.txt").write_text("".join(f'user "{i}"\n' for i in range(N_USERS)), encoding="utf-8")
 
 
@@ -48,10 +49,14 @@ def name(user):
     return f'user "{user}"'
 
 
-def best(user, admitted=range(N_ITEMS), k=K):
+def best(user, admitted=range(N_ITEMS), k=K, of_pair=2):
     """Return the k best keys and scores of a user among the admitted items; ties go by key."""
-    scores = items @ users[user]
-    return [(f"{i:03}", float(scores[i])) for i in sorted(admitted, key=lambda i: (-scores[i], i))[:k]]
+    scores, hits, pairs = items @ users[user], [], []
+    for i in sorted(admitted, key=lambda i: (-scores[i], i)):
+        if len(hits) < k and pairs.count(i // 2) < of_pair:
+            hits.append((f"{i:03}", float(scores[i])))
+            pairs.append(i // 2)
+    return hits
 
 
 class TopK(unittest.TestCase):
@@ -99,14 +104,21 @@ class Answers(TopK):
                   '{"filter": "price < $1", "parameters": [50]}')
         self.assertEqual(self.answers(), {str(user): best(user, range(50), 2) for user in range(N_USERS)})
 
+    def test_rows_with_fields_are_of_the_only_space(self):
+        said = self.of_users("--fields", '{"filter": "price < 1000000", "explain": null}')
+        self.assertIn("answered 400 queries", said)
+        self.assert_all()
+
     def test_lines_have_fields_of_their_own(self):
-        lines = [{"id": "all", "vector": users[0].tolist()}, {"vector": users[1].tolist(), "k": 3},
-                 {"id": "cheap", "vector": users[2].tolist(), "filter": "price < 20"}]
+        lines = [{"id": "all", "vector": users[0].tolist(), "k": None}, {"vector": users[1].tolist(), "k": 3},
+                 {"id": "cheap", "vector": users[2].tolist(), "filter": "price < 20"},
+                 {"id": "both", "vector": users[3].tolist(), "maxPer": {"attribute": "pair", "n": 2}}]
         path = folder / "lines.jsonl"
         path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
-        self.topk(path, "--space", "films", "--fields", '{"k": 5, "filter": "price < 100"}')
-        self.assertEqual(self.answers(), {"all": best(0, range(100), 5), "2": best(1, range(100), 3),
-                                          "cheap": best(2, range(20), 5)})
+        self.topk(path, "--space", "films", "--fields", json.dumps(
+            {"k": 90, "filter": "price < $1", "parameters": [100], "max_per": {"attribute": "pair", "n": 1}}))
+        self.assertEqual(self.answers(), {"all": best(0, range(100), 90, 1), "2": best(1, range(100), 3, 1),
+                                          "cheap": best(2, range(20), 90, 1), "both": best(3, range(100), 90, 2)})
 
     def test_what_a_user_has_seen_is_left_out(self):
         seen = {user: [key for key, _ in best(user, k=3)] for user in (3, 4)}
@@ -122,27 +134,31 @@ class Answers(TopK):
 
 
 class Ends(TopK):
-    def test_a_run_that_is_killed_goes_on(self):
-        for stop in (signal.SIGKILL, signal.SIGINT, signal.SIGKILL):
+    def test_a_run_that_is_ended_goes_on(self):
+        for stop, code in ((signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 1), (signal.SIGKILL, -signal.SIGKILL)):
             before = self.output.stat().st_size if self.output.exists() else 0
-            process = subprocess.Popen(self.command(folder / "users.npy", "--keys", folder / "names.txt", "--k", K,
-                                                    "--in-flight", 1), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            self.addCleanup(process.communicate)
-            eventually(lambda: self.output.exists() and self.output.stat().st_size > before or
-                       process.poll() is not None, "answers in the file", 60, 0.001)
+            process = subprocess.Popen(self.command(folder / "many.npy", "--k", K, "--in-flight", 1), text=True,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.addCleanup(lambda process=process: process.poll() is None and process.kill())
+            eventually(lambda: self.output.exists() and self.output.stat().st_size > before, "answers", 60, 0.001)
             process.send_signal(stop)
-            process.wait(60 * harness.SLOWNESS)
+            _, said = process.communicate(timeout=60 * harness.SLOWNESS)
+            self.assertEqual(process.returncode, code, said)
+            self.assertEqual("interrupted: run the same command again" in said, stop == signal.SIGINT)
         kept = self.output.read_bytes()
         kept = kept[:kept.rfind(b"\n") + 1]
-        self.output.write_bytes(kept + b'{"id":"user \\"39')  # half a line, as a full disk or a crash leaves
-        said = self.of_users()
-        self.assertIn("had answers from an earlier run", said)
+        n_known = kept.count(b"\n")
+        self.assertGreater(n_known, 0)
+        self.output.write_bytes(kept + b'{"id":"39')  # half a line, as a full disk or a crash leaves
+        said = self.topk(folder / "many.npy", "--k", K)
+        self.assertIn(f"{n_known:,} had answers from an earlier run", said)
         self.assertEqual(self.output.read_bytes()[:len(kept)], kept)
-        self.assert_all()
+        self.assertEqual(self.answers(), {str(i): best(i % N_USERS) for i in range(N_MANY)})
 
     def test_queries_that_fail_are_reported_and_asked_again(self):
         good = {"space": "films", "k": 1}
-        lines = [json.dumps({"id": "a", "vector": [1, 0, 0], **good}), "{", json.dumps({"id": "b", "vector": [1], **good}),
+        lines = [json.dumps({"id": "a", "vector": [1, 0, 0], **good}), "{",
+                 json.dumps({"id": "b", "vector": [1], **good}),
                  json.dumps({"id": 7, "vector": [1, 0, 0], **good}),
                  json.dumps({"id": "c", "vector": [0, 1, 0], "reply_topic": "elsewhere", **good}),
                  json.dumps({"id": "d", "vector": [0, 1, 0], **good})]
@@ -158,14 +174,27 @@ class Ends(TopK):
         self.assertEqual(set(self.answers()), {"a", "b", "d"})
 
     def test_a_file_of_something_else_is_left_alone(self):
-        self.output.write_text("my notes\n", encoding="utf-8")
-        self.assertIn("has something else than answers in line 1", self.of_users(code=1))
-        self.assertEqual(self.output.read_text(encoding="utf-8"), "my notes\n")
+        query = b'{"id":"a","space":"films","k":1,"vector":[1,0,0]}'
+        for text in (b"my notes\n", b'{"a": 1}', query, query + b"\n", query + b"\n" + query, b"\0" * 100):
+            self.output.write_bytes(text)
+            self.assertIn("has something else than answers in line 1", self.of_users(code=1))
+            self.assertEqual(self.output.read_bytes(), text)
+        self.assertIn("has the queries", self.topk(self.output, code=2))
+        self.output.unlink()
+        self.of_users()
+        self.output.write_bytes(self.output.read_bytes() + b"more notes")
+        self.assertIn("in line 401", self.of_users(code=1))
+        self.assertTrue(self.output.read_bytes().endswith(b"\nmore notes"))
+
+    def test_what_cannot_be_asked(self):
         for words, says in {("--fields", "[]"): "--fields expects a JSON object",
                             ("--fields", '{"id": "x"}'): "the same id"}.items():
             self.assertIn(says, self.of_users(*words, code=2))
+        self.assertIn("the answer would go to elsewhere", self.of_users("--fields", '{"reply_topic": "elsewhere"}', code=1))
         np.save(folder / "wide.npy", np.zeros((2, 5), np.float32))
-        self.assertIn("have 5 numbers where a query of the space needs 3", self.topk(folder / "wide.npy", code=1))
+        self.assertIn("have 5 numbers where a query of space films needs 3", self.topk(folder / "wide.npy", code=1))
+        self.assertIn('no space "songs"', self.of_users("--space", "songs", code=2))
+        self.assertFalse(self.output.exists())
 
     def test_a_run_without_answers_ends(self):
         path = folder / "waiting.jsonl"
@@ -175,6 +204,24 @@ class Ends(TopK):
         self.assertIn("no answer came within 500 ms", said)
         self.assertIn("run the same command again to go on", said)
         self.assertEqual(self.answers(), {})
+
+    def test_errors_that_may_pass_are_asked_again(self):
+        ends = {}
+        bootstrap = daemon.status()["kafka"]["bootstrap"]
+        for record in harness.TopicReader(bootstrap, "sluice.catalogue").read():
+            ends[record.partition] = max(ends.get(record.partition, 0), record.offset + 1)
+        at_least = [{"partition": partition, "next": end + 1} for partition, end in ends.items()]
+        path = folder / "soon.jsonl"
+        path.write_text(json.dumps({"id": "soon", "space": "films", "k": 1, "vector": [1, 0, 0], "no_wait": True,
+                                    "at_least": at_least}), encoding="utf-8")
+        errors = daemon.status()["counters"]["errors"]
+        process = subprocess.Popen(self.command(path), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        eventually(lambda: daemon.status()["counters"]["errors"] > errors, "an answer NOT_SEEN")
+        self.assertIsNone(process.poll())
+        harness.Kcat(bootstrap).produce("sluice.catalogue", [(b"more %d" % i, b"{}") for i in range(100)])
+        self.assertIn("answered 1 query in", process.communicate(timeout=60 * harness.SLOWNESS)[0])
+        self.assertEqual(set(self.answers()), {"soon"})
 
     def test_one_run_at_a_time(self):
         with open(self.output, "a", encoding="utf-8") as taken:

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/query.h"
 #include "daemon/ctl/array/ctl_array.h"
+#include "daemon/ctl/ctl_asking.h"
 #include "daemon/ctl/text/ctl_json.h"
 #include "ingest/wire/wire_client.h"
 
@@ -130,17 +131,6 @@ static err_t add_random(struct ctl_bench_pool *p, const struct ctl_bench_pool_op
 
 /* ---- Lines ---- */
 
-static err_t verify_reply_topic(const json_t *query, const char *answer_topic)
-{
-  const json_t *topic = json_object_get(query, "reply_topic");
-
-  topic = topic ? topic : json_object_get(query, "replyTopic");
-  if (json_string_length(topic) > 0 && strcmp(json_string_value(topic), answer_topic) != 0)
-    FAIL(ERR_QUERY, "reply_topic: the answer would go to %s, but sluicectl reads answers from %s",
-         json_string_value(topic), answer_topic);
-  return ERR_OK;
-}
-
 static err_t add_line(struct ctl_bench_pool *p, const struct ctl_bench_pool_options *o, json_t *common,
                       struct span line)
 {
@@ -149,7 +139,7 @@ static err_t add_line(struct ctl_bench_pool *p, const struct ctl_bench_pool_opti
 
   if (!json_is_object(query))
     FAIL(ERR_QUERY, "not a JSON object: %s", query ? "it is another value" : error.text);
-  TRY(verify_reply_topic(query, o->answer_topic));
+  TRY(ctl_asking_verify_reply_topic(query, o->answer_topic));
   if (o->filter && (json_object_get(query, "filter") || json_object_get(query, "parameters")))
     FAIL(ERR_USAGE, "the query has a filter of its own: leave out --filter, or the filter of the query");
   json_object_del(query, "id");

@@ -8,15 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "daemon/ctl/ctl_interrupt.h"
 #include "daemon/ctl/ctl_pace.h"
+#include "daemon/ctl/ctl_asking.h"
 #include "daemon/ctl/text/ctl_progress.h"
 #include "ingest/kafka/sender.h"
-#include "ingest/kafka/topics.h"
 #include "ingest/readers/topic_scan.h"
 #include "ingest/wire/wire.h"
 #include "ingest/wire/wire_client.h"
@@ -264,23 +263,6 @@ static void await_answers(struct bench *b)
 
 /* ---- Both ---- */
 
-/* Open the scan before the sender, or early answers would be missed. */
-static err_t open_clients(struct bench *b, struct ctl_context *ctx)
-{
-  static const struct topic_scan_range from_now_on = { .follows = true };
-  static const struct kafka_property defaults[] = { { "linger.ms", "0" }, { "message.timeout.ms", "30000" } };
-  const struct config *c = ctx->config;
-  struct kafka_layers queries, answers;
-  int n;
-
-  b->topic = c->query.topic;
-  TRY(ctl_context_layers(ctx, defaults, sizeof defaults / sizeof defaults[0], &c->query.kafka, &queries));
-  TRY(ctl_context_layers(ctx, NULL, 0, &c->query.answer_kafka, &answers));
-  TRY(topics_count_partitions(&queries, c->query.topic, CTL_KAFKA_TIMEOUT_MS, &n));
-  TRY(topic_scan_open(&answers, c->query.answer_topic, &from_now_on, CTL_KAFKA_TIMEOUT_MS, &b->answers));
-  return sender_open(&queries, on_report, b, &b->sender);
-}
-
 static err_t start_reader(struct bench *b)
 {
   if (pthread_create(&b->thread, NULL, run_reader, b) != 0)
@@ -319,11 +301,11 @@ static err_t run_load(struct bench *b)
 err_t ctl_bench_run(struct ctl_context *ctx, const struct ctl_bench_pool *pool, const struct ctl_bench_plan *plan,
                     struct ctl_bench_result *out)
 {
-  AUTO(ctl_bench_fini) struct bench b = { .pool = pool, .plan = plan };
+  AUTO(ctl_bench_fini) struct bench b = { .pool = pool, .plan = plan, .topic = ctx->config->query.topic };
 
-  snprintf(b.series, sizeof b.series, "bench-%" PRIx64 "-", (uint64_t)clock_unix_ms() << 16 ^ (uint64_t)getpid());
+  snprintf(b.series, sizeof b.series, "bench-%" PRIx64 "-", ctl_asking_series());
   TRY(mem_array(plan->n, sizeof *b.result.samples, &b.result.samples));
-  TRY(open_clients(&b, ctx));
+  TRY(ctl_asking_open(ctx, on_report, &b, &b.answers, &b.sender));
   TRY(start_reader(&b));
   TRY(run_load(&b));
   stop_reader(&b);

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
-#include "daemon/ctl/load/ctl_keys.h"
+#include "daemon/ctl/array/ctl_keys.h"
 #include "daemon/ctl/ctl_space.h"
 #include "ingest/wire/wire.h"
 

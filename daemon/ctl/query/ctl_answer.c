@@ -198,20 +198,6 @@ static void print_explanations(const json_t *explanations, FILE *out)
   json_array_foreach(explanations, i, explanation) print_explanation(explanation, out);
 }
 
-char *ctl_answer_error(const json_t *answer)
-{
-  const json_t *error = json_object_get(answer, "error");
-  const char *code = json_string_value(json_object_get(error, "code"));
-  const char *message = json_string_value(json_object_get(error, "message"));
-  char *text = NULL;
-
-  if (!json_is_object(error))
-    return NULL;
-  if (asprintf(&text, "%s: %s", code ? code : "UNKNOWN", message ? message : "") < 0)
-    return NULL;
-  return text;
-}
-
 void ctl_answer_print(const json_t *answer, FILE *out)
 {
   const json_t *hits = json_object_get(answer, "hits");

@@ -6,10 +6,6 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* Return the answer's error as a new string, such as "BAD_QUERY: k: expects at least 1"; NULL if it has none. The
- * caller frees it with free(). */
-char *ctl_answer_error(const json_t *answer);
-
 /* Print a heading, a table of the hits, and a line with method, receipt and times. Control characters in keys are
  * printed as \xHH. */
 void ctl_answer_print(const json_t *answer, FILE *out);

@@ -9,10 +9,10 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "daemon/ctl/query/ctl_answer.h"
+#include "daemon/ctl/ctl_asking.h"
 #include "daemon/ctl/text/ctl_format.h"
 #include "daemon/ctl/text/ctl_print.h"
 #include "daemon/ctl/text/ctl_say.h"
-#include "ingest/kafka/topics.h"
 #include "ingest/wire/wire.h"
 
 enum { TIMEOUT_MS_DEFAULT = 10000, POLL_MS = 20, ANSWERS_AT_ONCE = 256 };
@@ -44,22 +44,6 @@ static void on_report(void *context, const struct sender_report *report)
   snprintf(reason, sizeof reason, "it did not reach Kafka: %s", report->reason);
   if (ctl_queries_fail(&a->queries, i, reason) != ERR_OK)
     ctl_say("%s", err_message());
-}
-
-/* Open the scan before the sender, or early answers would be missed. */
-static err_t open_clients(struct ctl_ask *a)
-{
-  static const struct topic_scan_range from_now_on = { .follows = true };
-  static const struct kafka_property defaults[] = { { "linger.ms", "0" }, { "message.timeout.ms", "30000" } };
-  const struct config *c = a->ctx->config;
-  struct kafka_layers queries, answers;
-  int n;
-
-  TRY(ctl_context_layers(a->ctx, defaults, sizeof defaults / sizeof defaults[0], &c->query.kafka, &queries));
-  TRY(ctl_context_layers(a->ctx, NULL, 0, &c->query.answer_kafka, &answers));
-  TRY(topics_count_partitions(&queries, c->query.topic, CTL_KAFKA_TIMEOUT_MS, &n));
-  TRY(topic_scan_open(&answers, c->query.answer_topic, &from_now_on, CTL_KAFKA_TIMEOUT_MS, &a->answers));
-  return sender_open(&queries, on_report, a, &a->sender);
 }
 
 /* Take the answers that have arrived. Wait up to timeout_ms for the first. */
@@ -132,7 +116,7 @@ static bool print_answer(const struct ctl_ask *a, const struct ctl_query *query)
     return false;
   }
   AUTO(ctl_json_close) json_t *answer = json_loadb(query->answer, query->n_answer, 0, NULL);
-  AUTO(mem_free) char *error = ctl_answer_error(answer);
+  AUTO(mem_free) char *error = ctl_asking_error(answer);
   if (error)
     ctl_say("query %s: %s", query->id, error);
   if (a->prints_json) {
@@ -204,7 +188,7 @@ err_t ctl_ask_format(void *ask, const char *name)
 err_t ctl_ask_run(struct ctl_ask *a)
 {
   if (a->queries.n > 0) {
-    TRY(open_clients(a));
+    TRY(ctl_asking_open(a->ctx, on_report, a, &a->answers, &a->sender));
     TRY(ask_all(a));
   }
   return print_answers(a);

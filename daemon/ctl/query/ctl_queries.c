@@ -5,11 +5,10 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "daemon/ctl/ctl_asking.h"
 #include "daemon/ctl/text/ctl_json.h"
 #include "ingest/json/json_bytes.h"
 
@@ -17,7 +16,7 @@ enum { ID_BYTES = 64 };
 
 void ctl_queries_init(struct ctl_queries *q)
 {
-  *q = (struct ctl_queries){ .series = (uint64_t)clock_unix_ms() << 16 ^ (uint64_t)getpid() };
+  *q = (struct ctl_queries){ .series = ctl_asking_series() };
 }
 
 void ctl_queries_fini(struct ctl_queries *q)
@@ -48,18 +47,6 @@ static err_t name_query(struct ctl_queries *q, json_t *query)
   return ERR_OK;
 }
 
-static err_t verify_reply_topic(const json_t *query, const char *answer_topic)
-{
-  const json_t *topic = json_object_get(query, "reply_topic");
-
-  if (!topic)
-    topic = json_object_get(query, "replyTopic");
-  if (json_string_length(topic) > 0 && strcmp(json_string_value(topic), answer_topic) != 0)
-    FAIL(ERR_QUERY, "reply_topic: the answer would go to %s, but sluicectl reads answers from %s",
-         json_string_value(topic), answer_topic);
-  return ERR_OK;
-}
-
 static err_t verify_unique(const struct ctl_queries *q, const char *id)
 {
   for (size_t i = 0; i < q->n; i++) {
@@ -83,7 +70,7 @@ err_t ctl_queries_add(struct ctl_queries *q, struct span text, const char *answe
   if (!json_is_object(query))
     FAIL(ERR_QUERY, "a query must be an object: {\"space\": ..., \"k\": 10, \"vector\": [...]}");
   TRY(name_query(q, query));
-  TRY(verify_reply_topic(query, answer_topic));
+  TRY(ctl_asking_verify_reply_topic(query, answer_topic));
   TRY(mem_copy_str(json_string_value(json_object_get(query, "id")), &id));
   TRY(verify_unique(q, id));
   dumped = json_dumps(query, JSON_COMPACT);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sluicectl topk: answer a file of queries, into a file of answers. */
 #include <getopt.h>
-#include <inttypes.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "daemon/ctl/ctl_interrupt.h"
 #include "daemon/ctl/ctl_space.h"
@@ -11,12 +11,12 @@
 #include "daemon/ctl/text/ctl_say.h"
 #include "daemon/ctl/topk/ctl_topk_run.h"
 
-enum { IN_FLIGHT_DEFAULT = 64, IN_FLIGHT_MAX = 100000, TIMEOUT_MS_DEFAULT = 60000, TIMEOUT_MS_MAX = 3600000 };
+enum { IN_FLIGHT_DEFAULT = 64, TIMEOUT_MS_DEFAULT = 60000, TIMEOUT_MS_MAX = 3600000 };
 
 struct request {
   struct ctl_topk_options options;
   struct ctl_topk_plan plan;
-  const char *output;
+  const char *output, *space;
 };
 
 static err_t take_options(struct request *r, int argc, char **argv)
@@ -24,13 +24,13 @@ static err_t take_options(struct request *r, int argc, char **argv)
   struct ctl_topk_options *o = &r->options;
   const struct ctl_option known[] = {
     { "output", .text = &r->output },
-    { "space", .text = &o->space },
+    { "space", .text = &r->space },
     { "k", .number = &o->k, .min = 1, .max = UINT32_MAX },
     { "fields", .text = &o->fields },
     { "keys", .text = &o->keys },
     { "tensor", .text = &o->tensor },
     { "exclude-seen", .is_given = &o->excludes_seen },
-    { "in-flight", .number = &r->plan.n_in_flight, .min = 1, .max = IN_FLIGHT_MAX },
+    { "in-flight", .number = &r->plan.n_in_flight, .min = 1, .max = CTL_TOPK_IN_FLIGHT_MAX },
     { "timeout-ms", .number = &r->plan.timeout_ms, .min = 1, .max = TIMEOUT_MS_MAX },
     { 0 },
   };
@@ -46,16 +46,26 @@ static err_t take_options(struct request *r, int argc, char **argv)
   return ERR_OK;
 }
 
-/* Find how long a vector must be. Queries of lines may each name their space, and so may the fields of all. */
-static err_t find_space(struct ctl_context *ctx, struct ctl_topk_options *o, struct ctl_space *space,
-                        size_t *query_vector)
+/* Name the space. How long its vectors are is only verified for arrays, and a merge does not know. */
+static err_t name_space(struct ctl_context *ctx, const char *name, struct ctl_topk_queries *queries)
 {
-  *query_vector = 0;
-  if (!ctl_array_is_file(o->path) || (o->fields && !o->space))
+  struct ctl_space space = { 0 };
+
+  if (name && (queries->file || ctx->config->role == CONFIG_ROLE_MERGE))
+    return ctl_topk_queries_set_space(queries, name, 0);
+  if (!name && !ctl_topk_queries_need_space(queries))
     return ERR_OK;
-  TRY(ctl_space_find(ctx, o->space, space));
-  o->space = space->name;
-  *query_vector = space->lengths.query_vector;
+  TRY(ctl_space_find(ctx, name, &space));
+  return ctl_topk_queries_set_space(queries, space.name, space.lengths.query_vector);
+}
+
+/* Nothing is read from the file that is written. */
+static err_t verify_two_files(const char *input, const char *output)
+{
+  struct stat in, out;
+
+  if (stat(input, &in) == 0 && stat(output, &out) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+    FAIL(ERR_USAGE, "--output: %s has the queries: name another file for the answers", output);
   return ERR_OK;
 }
 
@@ -90,12 +100,11 @@ static err_t answer_file(struct ctl_context *ctx, struct request *r)
   AUTO(ctl_topk_queries_fini) struct ctl_topk_queries queries = { 0 };
   AUTO(ctl_topk_output_close) struct ctl_topk_output *output = NULL;
   struct ctl_topk_result result;
-  struct ctl_space space;
-  size_t query_vector;
 
   r->options.answer_topic = ctx->config->query.answer_topic;
-  TRY(find_space(ctx, &r->options, &space, &query_vector));
-  TRY(ctl_topk_queries_open(&r->options, query_vector, &queries));
+  TRY(verify_two_files(r->options.path, r->output));
+  TRY(ctl_topk_queries_open(&r->options, &queries));
+  TRY(name_space(ctx, r->space, &queries));
   TRY(ctl_topk_output_open(r->output, &output));
   ctl_interrupt_catch();
   err_code_t ran = ctl_topk_run(ctx, &r->plan, &queries, output, &result);
@@ -103,7 +112,8 @@ static err_t answer_file(struct ctl_context *ctx, struct request *r)
   if (ran != ERR_OK)
     err_keep(ran, &why);
   err_code_t written = ctl_topk_output_finish(output);
-  print_result(&result);
+  if (result.has_begun)
+    print_result(&result);
   if (ran != ERR_OK)
     return err_give_back(&why);
   TRY(written);
@@ -136,15 +146,17 @@ const struct ctl_command ctl_topk_command = {
       "  --fields JSON     more fields of all queries, an object:\n"
       "                    '{\"filter\": \"price < $1\", \"parameters\": [20], \"max_per\": {\"attribute\": \"maker\", "
       "\"n\": 2}}'.\n"
-      "                    The fields of a line win over these\n"
+      "                    --space and --k win over these, the fields of a line over all\n"
       "  --exclude-seen    leave out what the user has seen whose name is the query's id\n"
       "  --keys FILE       the ids of an array's rows: a text file with one on each line, or a .npy or .safetensors\n"
       "                    file with integers [queries] (default: the rows' numbers, from 0 on). A line without an\n"
-      "                    id gets its number, from 1 on\n"
+      "                    id gets its number, from 1 on. Ids must differ: queries with the same id count as one when\n"
+      "                    the command goes on\n"
       "  --tensor NAME     the tensor of a .safetensors file (default: the only one with two dimensions)\n"
       "  --in-flight N     ask at most N queries at a time (default: 64). More may be faster; the queries of others\n"
       "                    wait behind as many\n"
-      "  --timeout-ms N    end when no answer comes for so long (default: 60000)\n"
+      "  --timeout-ms N    end when no answer comes for so long (default: 60000). A query is sent again when one that\n"
+      "                    was sent so much later has its answer\n"
       "\n"
       "Searches go on while the catalogue changes, so answers may be of different epochs: each says which. A query\n"
       "that fails is reported and has no line in the file. The exit status is then 1.\n",

@@ -35,18 +35,32 @@ struct ctl_topk_output {
 
 /* ---- The answers that are there ---- */
 
+static err_t refuse_line(const struct ctl_topk_output *o, uint64_t number)
+{
+  FAIL(ERR_SYSTEM, "--output: %s has something else than answers in line %" PRIu64 ": name another file", o->path,
+       number);
+}
+
+/* Every answer has a receipt, and no query has one. */
+static bool is_answer(struct span line)
+{
+  static const char receipt[] = "\"receipt\":{";
+
+  return line.n > BEGIN_BYTES && memcmp(line.p, line_begin, BEGIN_BYTES) == 0 &&
+         memmem(line.p, line.n, receipt, sizeof receipt - 1);
+}
+
 static err_t read_id(struct ctl_topk_output *o, uint64_t number, struct span line)
 {
   struct span copy;
   json_error_t error;
   AUTO(ctl_json_close) json_t *id = NULL;
 
-  if (line.n > BEGIN_BYTES && memcmp(line.p, line_begin, BEGIN_BYTES) == 0)
+  if (is_answer(line))
     id = json_loadb((const char *)line.p + BEGIN_BYTES, line.n - BEGIN_BYTES, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK,
                     &error);
   if (!json_is_string(id))
-    FAIL(ERR_SYSTEM, "--output: %s has something else than answers in line %" PRIu64 ": name another file", o->path,
-         number);
+    return refuse_line(o, number);
   TRY(mem_grow(o->n + 1, sizeof *o->ids, &o->capacity, &o->ids));
   TRY(region_copy(&o->region, span_of(json_string_value(id), json_string_length(id) + 1), &copy));
   o->ids[o->n++] = (char *)(uintptr_t)copy.p;
@@ -58,20 +72,23 @@ static int compare_ids(const void *a, const void *b)
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Read all lines, and cut off the last one if it has no end. */
+/* Read all lines, and cut off the last one if it has no end. Without an answer before it, it may be anything. */
 static err_t read_ids(struct ctl_topk_output *o)
 {
   AUTO(mem_free) char *line = NULL;
   size_t capacity = 0;
+  uint64_t number = 1;
   off_t end = 0;
   ssize_t n;
 
-  for (uint64_t number = 1; (n = getline(&line, &capacity, o->file)) > 0 && line[n - 1] == '\n'; number++) {
+  for (; (n = getline(&line, &capacity, o->file)) > 0 && line[n - 1] == '\n'; number++) {
     TRY(read_id(o, number, span_of(line, (size_t)n)));
     end += n;
   }
   if (ferror(o->file))
     FAIL(ERR_SYSTEM, "--output: %s cannot be read: %s", o->path, strerror(errno));
+  if (n > 0 && (o->n == 0 || memcmp(line, line_begin, n < BEGIN_BYTES ? (size_t)n : BEGIN_BYTES) != 0))
+    return refuse_line(o, number);
   if (ftruncate(fileno(o->file), end) != 0 || fseeko(o->file, end, SEEK_SET) != 0)
     FAIL(ERR_SYSTEM, "--output: %s cannot be written: %s", o->path, strerror(errno));
   if (o->n)
@@ -129,11 +146,6 @@ bool ctl_topk_output_has(const struct ctl_topk_output *o, const char *id)
   return o->n && bsearch(&id, o->ids, o->n, sizeof *o->ids, compare_ids);
 }
 
-size_t ctl_topk_output_count(const struct ctl_topk_output *o)
-{
-  return o->n;
-}
-
 /* ---- New answers ---- */
 
 static err_t verify_written(struct ctl_topk_output *o, bool is_written)
@@ -166,8 +178,12 @@ err_t ctl_topk_output_add(struct ctl_topk_output *o, const char *id, const char 
     FAIL(ERR_MEMORY, "no memory for an id");
   if (rest.n == 0 || memchr(rest.p, '\n', rest.n))
     FAIL(ERR_KAFKA, "an answer does not begin with its id on one line: is the daemon of another version?");
-  TRY(verify_written(o, fwrite(line_begin, 1, BEGIN_BYTES, o->file) == BEGIN_BYTES && fputs(quoted, o->file) >= 0 &&
-                            fwrite(rest.p, 1, rest.n, o->file) == rest.n && fputc('\n', o->file) != EOF));
+  return verify_written(o, fwrite(line_begin, 1, BEGIN_BYTES, o->file) == BEGIN_BYTES && fputs(quoted, o->file) >= 0 &&
+                               fwrite(rest.p, 1, rest.n, o->file) == rest.n && fputc('\n', o->file) != EOF);
+}
+
+err_t ctl_topk_output_flush(struct ctl_topk_output *o)
+{
   if (clock_now_ns() - o->flushed_ns < FLUSH_EVERY_MS * CLOCK_NS_PER_MS)
     return ERR_OK;
   o->flushed_ns = clock_now_ns();

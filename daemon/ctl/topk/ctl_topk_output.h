@@ -9,23 +9,25 @@
 
 struct ctl_topk_output;
 
-/* Open a file, or make it, and read the ids of its answers. A last line without its end is cut off.
+/* Open a file, or make it, and read the ids of its answers. A last line without its end is cut off if there are answers
+ * before it.
  *
- * Returns ERR_SYSTEM: another run has it, it cannot be written, or it has lines that are not answers.
+ * Returns ERR_SYSTEM: another run has it, it cannot be written, or it has something else than answers. It is then left
+ * as it is.
  */
 err_t ctl_topk_output_open(const char *path, struct ctl_topk_output **out);
 
-/* Write what is left and close the file. Returns ERR_SYSTEM if that fails, for example because the disk is full. */
+/* Write what was added, at the latest half a second ago. Returns ERR_SYSTEM. */
+err_t ctl_topk_output_flush(struct ctl_topk_output *o);
+
+/* Write everything, to the disk. Returns ERR_SYSTEM if that fails, for example because the disk is full. */
 err_t ctl_topk_output_finish(struct ctl_topk_output *o);
 void ctl_topk_output_close(struct ctl_topk_output **o);
 
 /* Did the file have an answer to this query when it was opened? */
 bool ctl_topk_output_has(const struct ctl_topk_output *o, const char *id);
 
-/* Return how many answers it had then. */
-size_t ctl_topk_output_count(const struct ctl_topk_output *o);
-
-/* Add an answer. It is on its way to the disk within a second or so.
+/* Add an answer. ctl_topk_output_flush() writes it.
  *
  * id      of the query
  * answer  JSON: an object whose id is `asked`

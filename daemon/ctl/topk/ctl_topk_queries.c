@@ -2,16 +2,17 @@
 /* Make queries as JSON of rows and lines, with the fields that all of them have. */
 #include "daemon/ctl/topk/ctl_topk_queries.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/query.h"
+#include "daemon/ctl/ctl_asking.h"
 #include "daemon/ctl/text/ctl_json.h"
 
-enum { K_DEFAULT = 100, NUMBER_BYTES = 24 };
+enum { K_DEFAULT = 100, NUMBER_BYTES = 24, FIELD_MAX = 64 };
 
 void ctl_topk_query_fini(struct ctl_topk_query *q)
 {
@@ -42,8 +43,7 @@ static err_t make_common(const struct ctl_topk_options *o, json_t **out)
          *error.text ? ": " : "", error.text);
   if (json_object_get(common, "id"))
     FAIL(ERR_USAGE, "--fields: all queries would have the same id");
-  if (o->space && json_object_set_new(common, "space", json_string(o->space)) != 0)
-    FAIL(ERR_USAGE, "--space: %s is not UTF-8", o->space);
+  TRY(ctl_asking_verify_reply_topic(common, o->answer_topic));
   if ((o->k || !json_object_get(common, "k")) &&
       json_object_set_new(common, "k", json_integer((json_int_t)(o->k ? o->k : K_DEFAULT))) != 0)
     FAIL(ERR_MEMORY, "no memory for a query");
@@ -52,45 +52,99 @@ static err_t make_common(const struct ctl_topk_options *o, json_t **out)
   return ERR_OK;
 }
 
-static err_t open_array(struct ctl_topk_queries *q, size_t query_vector)
+static err_t open_array(struct ctl_topk_queries *q)
 {
   const struct ctl_topk_options *o = q->options;
 
   TRY(ctl_array_open(o->path, o->tensor, TENSOR_FLOATS, 2, &q->array));
-  size_t width = q->array.tensor.shape.dim[1];
   q->n_rows = q->array.tensor.shape.dim[0];
   if (q->n_rows == 0)
     FAIL(ERR_ITEM, "%s has no rows", o->path);
-  if (query_vector && width != query_vector)
-    FAIL(ERR_ITEM, "%s: its rows have %zu numbers where a query of the space needs %zu", o->path, width, query_vector);
-  TRY(mem_array(width, sizeof *q->numbers, &q->numbers));
+  TRY(mem_array(q->array.tensor.shape.dim[1], sizeof *q->numbers, &q->numbers));
   return ctl_keys_open(o->keys, "", q->n_rows, &q->keys);
 }
 
-err_t ctl_topk_queries_open(const struct ctl_topk_options *options, size_t query_vector, struct ctl_topk_queries *out)
+err_t ctl_topk_queries_open(const struct ctl_topk_options *options, struct ctl_topk_queries *out)
 {
   *out = (struct ctl_topk_queries){ .options = options };
   TRY(make_common(options, &out->common));
   if (ctl_array_is_file(options->path))
-    return open_array(out, query_vector);
+    return open_array(out);
   out->file = strcmp(options->path, "-") == 0 ? stdin : fopen(options->path, "re");
   if (!out->file)
     FAIL(ERR_SYSTEM, "%s cannot be opened: %s", options->path, strerror(errno));
   return ERR_OK;
 }
 
+bool ctl_topk_queries_need_space(const struct ctl_topk_queries *q)
+{
+  return !q->file && !json_object_get(q->common, "space");
+}
+
+err_t ctl_topk_queries_set_space(struct ctl_topk_queries *q, const char *name, size_t query_vector)
+{
+  if (json_object_set_new(q->common, "space", json_string(name)) != 0)
+    FAIL(ERR_USAGE, "--space: %s is not UTF-8", log_quote(span_of_str(name)));
+  if (!q->file && query_vector && q->array.tensor.shape.dim[1] != query_vector)
+    FAIL(ERR_ITEM, "%s: its rows have %zu numbers where a query of space %s needs %zu", q->options->path,
+         q->array.tensor.shape.dim[1], name, query_vector);
+  return ERR_OK;
+}
+
+/* Write a field's name in its other spelling: max_per as maxPer, and the other way. */
+static void respell(const char *name, char out[FIELD_MAX])
+{
+  size_t n = 0;
+
+  for (; *name && n + 2 < FIELD_MAX; name++) {
+    if (*name == '_' && name[1]) {
+      out[n++] = (char)toupper((unsigned char)*++name);
+    } else if (isupper((unsigned char)*name)) {
+      out[n++] = '_';
+      out[n++] = (char)tolower((unsigned char)*name);
+    } else {
+      out[n++] = *name;
+    }
+  }
+  out[n] = '\0';
+}
+
+/* Does a query have a field, in either spelling? null is as if it were absent. */
+static bool has_field(json_t *query, const char *name)
+{
+  char other[FIELD_MAX];
+
+  respell(name, other);
+  if (json_is_null(json_object_get(query, name)))
+    json_object_del(query, name);
+  return json_object_get(query, name) || json_object_get(query, other);
+}
+
+/* The parameters of a filter belong to it. */
+static bool is_of_filter(const char *name)
+{
+  return strcmp(name, "filter") == 0 || strcmp(name, "parameters") == 0;
+}
+
 /* Give a query the fields that all have, unless it has its own. */
 static err_t complete(const struct ctl_topk_queries *q, struct ctl_topk_query *query)
 {
-  const struct ctl_topk_options *o = q->options;
-
   AUTO(ctl_json_close) json_t *id = json_string(query->id);
+  bool has_filter = has_field(query->json, "filter") || has_field(query->json, "parameters");
+  const char *name;
+  json_t *value;
 
   if (!id)
     FAIL(ERR_QUERY, "the id %s is not UTF-8", log_quote(span_of_str(query->id)));
-  if (json_object_update_missing(query->json, q->common) != 0)
-    FAIL(ERR_MEMORY, "no memory for a query");
-  if (o->excludes_seen && json_object_set(query->json, "exclude_seen_by", id) != 0)
+  json_object_foreach(q->common, name, value)
+  {
+    if (has_field(query->json, name) || (has_filter && is_of_filter(name)))
+      continue;
+    if (json_object_set(query->json, name, value) != 0)
+      FAIL(ERR_MEMORY, "no memory for a query");
+  }
+  if (q->options->excludes_seen && !has_field(query->json, "exclude_seen_by") &&
+      json_object_set(query->json, "exclude_seen_by", id) != 0)
     FAIL(ERR_MEMORY, "no memory for a query");
   return ERR_OK;
 }
@@ -120,6 +174,8 @@ static err_t next_row(struct ctl_topk_queries *q, struct ctl_topk_query *out)
     return ERR_OK;
   out->number = q->at++;
   struct span id = ctl_keys_get(&q->keys, out->number, key);
+  if (memchr(id.p, 0, id.n))
+    FAIL(ERR_ITEM, "its id has a zero byte");
   AUTO(mem_free) char *text = NULL;
   TRY(mem_array(id.n + 1, 1, &text));
   memcpy(text, id.p, id.n);
@@ -134,17 +190,6 @@ static err_t next_row(struct ctl_topk_queries *q, struct ctl_topk_query *out)
 }
 
 /* ---- Lines ---- */
-
-static err_t verify_reply_topic(const struct ctl_topk_queries *q, const json_t *query)
-{
-  const json_t *topic = json_object_get(query, "reply_topic");
-
-  topic = topic ? topic : json_object_get(query, "replyTopic");
-  if (json_string_length(topic) > 0 && strcmp(json_string_value(topic), q->options->answer_topic) != 0)
-    FAIL(ERR_QUERY, "reply_topic: the answer would go to %s, but sluicectl reads answers from %s",
-         json_string_value(topic), q->options->answer_topic);
-  return ERR_OK;
-}
 
 /* Take the id out of a query. One that has none is called by the number of its line. */
 static err_t take_id(struct ctl_topk_query *query)
@@ -169,7 +214,7 @@ static err_t make_of_line(struct ctl_topk_queries *q, struct span line, struct c
   out->json = json_loadb((const char *)line.p, line.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
   if (!json_is_object(out->json))
     FAIL(ERR_QUERY, "not a JSON object: %s", out->json ? "it is another value" : error.text);
-  TRY(verify_reply_topic(q, out->json));
+  TRY(ctl_asking_verify_reply_topic(out->json, q->options->answer_topic));
   TRY(take_id(out));
   return complete(q, out);
 }

@@ -8,13 +8,12 @@
 
 #include "base/item.h"
 #include "daemon/ctl/array/ctl_array.h"
-#include "daemon/ctl/load/ctl_keys.h"
+#include "daemon/ctl/array/ctl_keys.h"
 
 struct ctl_topk_options {
   const char *path;   /* .npy, .safetensors, .jsonl, or - */
   const char *tensor; /* NULL: the only one */
   const char *keys;   /* the ids of an array's rows; NULL: the rows' numbers */
-  const char *space;  /* NULL: `fields` or each query names it */
   const char *fields; /* JSON: an object of fields that all queries have; NULL: none */
   uint64_t k;         /* of a query that has none; 0: not given */
   bool excludes_seen; /* leave out what the user has seen whose name is the query's id */
@@ -43,15 +42,20 @@ struct ctl_topk_query {
 
 void ctl_topk_query_fini(struct ctl_topk_query *q);
 
-/* Open a file.
- *
- * query_vector  numbers in a vector of the space; 0: not known
- *
- * Returns ERR_ITEM for an array that does not fit, ERR_USAGE, ERR_SYSTEM. The caller calls ctl_topk_queries_fini() then
- * too.
- */
-err_t ctl_topk_queries_open(const struct ctl_topk_options *options, size_t query_vector, struct ctl_topk_queries *out);
+/* Open a file. Returns ERR_ITEM for an array that cannot be used, ERR_USAGE, ERR_SYSTEM. The caller calls
+ * ctl_topk_queries_fini() then too. */
+err_t ctl_topk_queries_open(const struct ctl_topk_options *options, struct ctl_topk_queries *out);
 void ctl_topk_queries_fini(struct ctl_topk_queries *q);
+
+/* Do the rows of an array need a space? */
+bool ctl_topk_queries_need_space(const struct ctl_topk_queries *q);
+
+/* Give all queries a space.
+ *
+ * query_vector  numbers in a vector of a query; 0: not known
+ *
+ * Returns ERR_ITEM if the rows of an array have another number of them; ERR_USAGE; ERR_MEMORY. */
+err_t ctl_topk_queries_set_space(struct ctl_topk_queries *q, const char *name, size_t query_vector);
 
 /* Get the next query.
  *

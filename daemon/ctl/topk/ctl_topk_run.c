@@ -4,37 +4,36 @@
 #include "daemon/ctl/topk/ctl_topk_run.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "daemon/ctl/ctl_interrupt.h"
-#include "daemon/ctl/query/ctl_answer.h"
+#include "daemon/ctl/ctl_asking.h"
 #include "daemon/ctl/text/ctl_format.h"
 #include "daemon/ctl/text/ctl_progress.h"
 #include "daemon/ctl/text/ctl_say.h"
-#include "ingest/kafka/sender.h"
-#include "ingest/kafka/topics.h"
-#include "ingest/readers/topic_scan.h"
 #include "ingest/wire/wire.h"
 
 enum {
   ASKED_BYTES = 96,
   POLL_MS = 20,
   LAST_WAIT_MS = 1000, /* after Ctrl-C */
-  TRIES_MAX = 3,       /* of a query that stays without an answer while others get theirs */
+  TRIES_MAX = 20,      /* of a query that others have overtaken, or that was answered "send it again" */
+  AGAIN_MS = 500,      /* between two of them */
   SAID_MAX = 20,       /* failures that are reported one by one */
+  SLOT_BITS = 20,      /* of a message's mark, which has the number of the query above them */
 };
 
 struct slot {
   struct ctl_topk_query query; /* its id is NULL: the slot is free */
   char asked[ASKED_BYTES];     /* the id on the way */
   char *text;
-  int64_t sent_ns;
-  unsigned n_tries;
+  uint64_t turn;                  /* the number of the query among all that were asked */
+  int64_t sent_ns;                /* the last time */
+  int64_t due_ns;                 /* when it is to be sent again; INT64_MAX: not until others overtake it */
+  unsigned n_tries, n_unreported; /* sent; and of these, whose fate is not known */
 };
 
 struct run {
@@ -50,8 +49,9 @@ struct run {
   size_t *free_slots; /* [n_free] */
   size_t n_free;
   uint64_t series, n_asked;
-  bool has_all;     /* all queries of the file were read */
-  int64_t moved_ns; /* when the newest answer came */
+  bool has_all;        /* all queries of the file were read */
+  int64_t moved_ns;    /* when the newest answer came */
+  int64_t overtook_ns; /* when the newest query that has an answer was sent */
 };
 
 static void clear_slot(struct slot *s)
@@ -102,16 +102,33 @@ static void fail_slot(struct run *r, struct slot *s, const char *reason)
 
 /* ---- Sending ---- */
 
+/* Return the slot that a message was of; NULL: another query has it now. */
+static struct slot *slot_of_mark(struct run *r, const void *mark)
+{
+  uint64_t number = (uint64_t)(uintptr_t)mark;
+  struct slot *s = &r->slots[number & ((1u << SLOT_BITS) - 1)];
+
+  return s->query.id && s->turn == number >> SLOT_BITS ? s : NULL;
+}
+
+/* What Kafka did not take is sent again, unless another try is on its way. */
 static void on_report(void *context, const struct sender_report *report)
 {
   struct run *r = context;
-  struct slot *s = &r->slots[(size_t)(uintptr_t)report->opaque];
+  struct slot *s = slot_of_mark(r, report->opaque);
 
-  if (report->fate != SENDER_DELIVERED && report->fate != SENDER_CLOSED && s->query.id)
+  if (!s)
+    return;
+  s->n_unreported--;
+  if (report->fate == SENDER_DELIVERED || report->fate == SENDER_CLOSED || s->n_unreported > 0)
+    return;
+  if (report->fate == SENDER_AWAY || report->fate == SENDER_UNSURE)
+    s->due_ns = clock_now_ns() + AGAIN_MS * CLOCK_NS_PER_MS;
+  else
     fail_slot(r, s, report->reason);
 }
 
-/* If the queue is full, the query is sent with the next call. */
+/* If the queue is full, the query is due once more. */
 static void send_slot(struct run *r, struct slot *s)
 {
   const struct sender_header header = { "content-type", span_of_str(wire_content_type(WIRE_JSON)) };
@@ -123,14 +140,19 @@ static void send_slot(struct run *r, struct slot *s)
     .value = span_of_str(s->text),
     .headers = &header,
     .n_headers = 1,
-    .opaque = (void *)(uintptr_t)(s - r->slots),
+    .opaque = (void *)(uintptr_t)(s->turn << SLOT_BITS | (uint64_t)(s - r->slots)),
   };
 
   err_code_t result = sender_send(r->sender, &message);
-  s->sent_ns = result == ERR_OK ? clock_now_ns() : 0;
-  s->n_tries += result == ERR_OK;
-  if (result != ERR_OK && result != ERR_KAFKA_RETRY)
+  int64_t now_ns = clock_now_ns();
+  s->due_ns = result == ERR_OK ? INT64_MAX : now_ns + POLL_MS * CLOCK_NS_PER_MS;
+  if (result == ERR_OK) {
+    s->sent_ns = now_ns;
+    s->n_tries++;
+    s->n_unreported++;
+  } else if (result != ERR_KAFKA_RETRY) {
     fail_slot(r, s, err_message());
+  }
 }
 
 /* Put a query into a slot and send it. */
@@ -139,8 +161,9 @@ static err_t ask(struct run *r, struct ctl_topk_query *query)
   size_t i = r->free_slots[r->n_free - 1];
   struct slot *s = &r->slots[i];
 
-  *s = (struct slot){ 0 };
-  snprintf(s->asked, sizeof s->asked, "topk-%" PRIx64 "-%zu-%" PRIu64, r->series, i, r->n_asked++);
+  clear_slot(s);
+  *s = (struct slot){ .turn = r->n_asked++ };
+  snprintf(s->asked, sizeof s->asked, "topk-%" PRIx64 "-%zu-%" PRIu64, r->series, i, s->turn);
   if (json_object_set_new(query->json, "id", json_string(s->asked)) != 0)
     FAIL(ERR_MEMORY, "no memory for a query");
   s->text = json_dumps(query->json, JSON_COMPACT | JSON_REAL_PRECISION(17));
@@ -176,14 +199,19 @@ static err_t ask_next(struct run *r)
   return ask(r, &query);
 }
 
-/* Send again what has waited for long: what the queue had no room for, and a query whose answer was lost. */
+/* Is the answer lost? Queries that were sent long after this one have theirs. */
+static bool is_overtaken(const struct run *r, const struct slot *s)
+{
+  return r->overtook_ns - s->sent_ns > (int64_t)r->plan->timeout_ms * CLOCK_NS_PER_MS;
+}
+
 static void send_again(struct run *r)
 {
-  int64_t old_ns = clock_now_ns() - (int64_t)r->plan->timeout_ms * CLOCK_NS_PER_MS;
+  int64_t now_ns = clock_now_ns();
 
   for (size_t i = 0; i < r->plan->n_in_flight; i++) {
     struct slot *s = &r->slots[i];
-    if (!s->query.id || s->sent_ns > old_ns)
+    if (!s->query.id || (s->due_ns > now_ns && !is_overtaken(r, s)))
       continue;
     if (s->n_tries < TRIES_MAX)
       send_slot(r, s);
@@ -206,20 +234,43 @@ static struct slot *find_slot(struct run *r, const char *asked)
   return &r->slots[i];
 }
 
+/* Does protocol.md say of an error: send it again? */
+static bool may_pass(const json_t *answer)
+{
+  static const char *const codes[] = { "UNAVAILABLE", "NOT_SEEN", "PARTIAL" };
+  const char *code = json_string_value(json_object_get(json_object_get(answer, "error"), "code"));
+
+  for (size_t i = 0; code && i < sizeof codes / sizeof codes[0]; i++) {
+    if (strcmp(code, codes[i]) == 0)
+      return true;
+  }
+  return false;
+}
+
+/* Take an error. One that may pass does not count as an answer: if there is nothing else, the run ends in time. */
+static void take_error(struct run *r, struct slot *s, const json_t *answer, const char *error)
+{
+  if (may_pass(answer) && s->n_tries < TRIES_MAX) {
+    s->due_ns = clock_now_ns() + AGAIN_MS * CLOCK_NS_PER_MS;
+    return;
+  }
+  r->moved_ns = clock_now_ns();
+  fail_slot(r, s, error);
+}
+
 static err_t take_answer(struct run *r, struct span text)
 {
   AUTO(ctl_json_close) json_t *answer = json_loadb((const char *)text.p, text.n, JSON_ALLOW_NUL, NULL);
-  AUTO(mem_free) char *error = ctl_answer_error(answer);
+  AUTO(mem_free) char *error = ctl_asking_error(answer);
   struct slot *s = find_slot(r, json_string_value(json_object_get(answer, "id")));
 
-  if (!s)
+  if (s && error)
+    take_error(r, s, answer, error);
+  if (!s || error)
     return ERR_OK;
-  r->moved_ns = clock_now_ns();
-  if (error) {
-    fail_slot(r, s, error);
-    return ERR_OK;
-  }
   TRY(ctl_topk_output_add(r->output, s->query.id, s->asked, text));
+  r->moved_ns = clock_now_ns();
+  r->overtook_ns = s->sent_ns > r->overtook_ns ? s->sent_ns : r->overtook_ns;
   r->result->n_answered++;
   r->result->n_inexact += !json_is_true(json_object_get(json_object_get(answer, "receipt"), "exact"));
   free_slot(r, s);
@@ -284,6 +335,7 @@ static err_t ask_all(struct run *r)
     TRY(take_answers(r));
     send_again(r);
     show_progress(r);
+    TRY(ctl_topk_output_flush(r->output));
     TRY(verify_movement(r, (int64_t)r->plan->timeout_ms));
     if (ctl_interrupt_came() && stop_ns == 0)
       stop_ns = clock_now_ns() + LAST_WAIT_MS * CLOCK_NS_PER_MS;
@@ -291,22 +343,6 @@ static err_t ask_all(struct run *r)
       break;
   }
   return ERR_OK;
-}
-
-/* Open the scan before the sender, or early answers would be missed. */
-static err_t open_clients(struct run *r)
-{
-  static const struct topic_scan_range from_now_on = { .follows = true };
-  static const struct kafka_property defaults[] = { { "linger.ms", "0" }, { "message.timeout.ms", "30000" } };
-  const struct config *c = r->ctx->config;
-  struct kafka_layers queries, answers;
-  int n;
-
-  TRY(ctl_context_layers(r->ctx, defaults, sizeof defaults / sizeof defaults[0], &c->query.kafka, &queries));
-  TRY(ctl_context_layers(r->ctx, NULL, 0, &c->query.answer_kafka, &answers));
-  TRY(topics_count_partitions(&queries, c->query.topic, CTL_KAFKA_TIMEOUT_MS, &n));
-  TRY(topic_scan_open(&answers, c->query.answer_topic, &from_now_on, CTL_KAFKA_TIMEOUT_MS, &r->answers));
-  return sender_open(&queries, on_report, r, &r->sender);
 }
 
 static err_t init_slots(struct run *r)
@@ -327,12 +363,13 @@ err_t ctl_topk_run(struct ctl_context *ctx, const struct ctl_topk_plan *plan, st
   struct run r = { .ctx = ctx, .plan = plan, .queries = queries, .output = output, .result = out };
 
   *out = (struct ctl_topk_result){ 0 };
-  r.series = (uint64_t)clock_unix_ms() << 16 ^ (uint64_t)getpid();
+  r.series = ctl_asking_series();
   TRY(init_slots(&r));
-  TRY(open_clients(&r));
+  TRY(ctl_asking_open(ctx, on_report, &r, &r.answers, &r.sender));
   int64_t began_ns = clock_now_ns();
   err_code_t result = ask_all(&r);
   out->took_ns = clock_now_ns() - began_ns;
-  out->is_interrupted = ctl_interrupt_came();
+  out->has_begun = true;
+  out->is_interrupted = !r.has_all || count_open(&r) > 0;
   return result;
 }

@@ -7,17 +7,20 @@
 #include "daemon/ctl/topk/ctl_topk_output.h"
 #include "daemon/ctl/topk/ctl_topk_queries.h"
 
+enum { CTL_TOPK_IN_FLIGHT_MAX = 100000 };
+
 struct ctl_topk_plan {
-  uint64_t n_in_flight; /* at most so many queries wait for their answers */
+  uint64_t n_in_flight; /* at most so many queries wait for their answers, and at most CTL_TOPK_IN_FLIGHT_MAX */
   uint64_t timeout_ms;  /* if no answer comes for so long, the run ends */
 };
 
 struct ctl_topk_result {
+  bool has_begun; /* Kafka could be reached */
   uint64_t n_answered, n_failed;
   uint64_t n_known;   /* answers of an earlier run */
   uint64_t n_inexact; /* answers whose receipt does not say exact */
   int64_t took_ns;
-  bool is_interrupted;
+  bool is_interrupted; /* some queries have not been asked, or have no answer */
 };
 
 /* Ask until all queries have answers or have failed, or Ctrl-C comes (ctl_interrupt.h). A query that fails is reported

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "daemon/ctl/load/ctl_keys.h"
+#include "daemon/ctl/array/ctl_keys.h"
 #include "daemon/ctl/array/ctl_npy.h"
 #include "daemon/ctl/ctl_pace.h"
 #include "daemon/ctl/writer/ctl_resume.h"

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/ctl/ctl_asking.h"
 #include "daemon/ctl/query/ctl_answer.h"
 
 static char *printed(const char *answer)
@@ -125,11 +126,11 @@ static void an_error_is_printed_with_its_code(void **state)
 {
   json_t *bad = json_loads("{\"error\":{\"code\":\"BAD_QUERY\",\"message\":\"k: at least 1\"}}", 0, NULL);
   json_t *good = json_loads("{\"id\":\"x\"}", 0, NULL);
-  char *text = ctl_answer_error(bad);
+  char *text = ctl_asking_error(bad);
 
   (void)state;
   assert_string_equal(text, "BAD_QUERY: k: at least 1");
-  assert_null(ctl_answer_error(good));
+  assert_null(ctl_asking_error(good));
   free(text);
   json_decref(bad);
   json_decref(good);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read keys, and verify their number and lengths before the first is used. */
-#include "daemon/ctl/load/ctl_keys.h"
+#include "daemon/ctl/array/ctl_keys.h"
 
 #include <errno.h>
 #include <inttypes.h>
