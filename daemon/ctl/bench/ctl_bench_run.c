@@ -11,9 +11,9 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "daemon/ctl/ctl_asking.h"
 #include "daemon/ctl/ctl_interrupt.h"
 #include "daemon/ctl/ctl_pace.h"
-#include "daemon/ctl/ctl_asking.h"
 #include "daemon/ctl/text/ctl_progress.h"
 #include "ingest/kafka/sender.h"
 #include "ingest/readers/topic_scan.h"

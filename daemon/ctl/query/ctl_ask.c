@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "daemon/ctl/query/ctl_answer.h"
 #include "daemon/ctl/ctl_asking.h"
+#include "daemon/ctl/query/ctl_answer.h"
 #include "daemon/ctl/text/ctl_format.h"
 #include "daemon/ctl/text/ctl_print.h"
 #include "daemon/ctl/text/ctl_say.h"

@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "daemon/ctl/ctl_interrupt.h"
 #include "daemon/ctl/ctl_asking.h"
+#include "daemon/ctl/ctl_interrupt.h"
 #include "daemon/ctl/text/ctl_format.h"
 #include "daemon/ctl/text/ctl_progress.h"
 #include "daemon/ctl/text/ctl_say.h"
