@@ -3,6 +3,7 @@
 """Tests of shards and merges with a real Kafka broker: the same answers as one daemon gives, and none lost or twice
 when processes die."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import confluent_kafka
+import numpy as np
 
 import boosts
 import data
@@ -250,6 +252,23 @@ class Same(ShardsCase):
         for path in ("/page.css", "/page.js", "/healthz"):
             self.assertEqual(merge.get(path)[0], 200, path)
         self.assertEqual(merge.get("/items/x")[0], 404)
+
+    def test_sluicectl_topk_asks_the_shards(self):
+        drawn = [list(self.draw("dot", "exact").vector.values) for _ in range(40)]
+        vectors = [vector for vector in drawn if vector]  # the others ask for items like one
+        queries, fields = self.system.folder / "users.npy", {"at_least": [
+            {"partition": p.partition, "next": p.next} for p in self.system.positions()]}
+        np.save(queries, np.array(vectors, np.float32))
+        found = []
+        for daemon, name in ((self.system.daemon, "whole"), (self.layout.merges[0], "merged")):
+            output = self.system.folder / f"{name}.jsonl"
+            daemon.ctl("topk", str(queries), "--space", "dot", "--k", "20", "--fields", json.dumps(fields), "--output",
+                       str(output))
+            answers = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+            self.assertEqual(all("parts" in answer for answer in answers), name == "merged")
+            found.append({answer["id"]: (answer["hits"], answer["receipt"]) for answer in answers})
+        self.assertEqual(set(found[0]), {str(i) for i in range(len(vectors))})
+        self.assertEqual(found[0], found[1])
 
     def test_sluicectl_shows_the_layout(self):
         first, last = self.layout.shards[0], self.layout.shards[-1]
