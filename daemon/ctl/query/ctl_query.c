@@ -136,8 +136,8 @@ const struct ctl_command ctl_query_command = {
                " [--boost WEIGHT:ATTRIBUTE[:HALF_LIFE]]... [--boost-if WEIGHT:FILTER]... [--now TIME]",
   .summary = "send queries through Kafka, and print the answers in the order of the queries",
   .help = "  --json QUERY      a query: '{\"space\": \"SPACE\", \"k\": 10, \"vector\": [0.5, 1]}'; may be repeated\n"
-          "  --file FILE       a file with one query per line; - for standard input; may be repeated. Many queries are\n"
-          "                    for topk\n"
+          "  --file FILE       a file with one query per line; - for standard input; may be repeated. For many\n"
+          "                    queries see topk\n"
           "  --filter TEXT     a filter for all of these queries: 'price < $1 and country in $2'\n"
           "  --parameters JSON the values of $1, $2, ... in it: '[20, [\"de\", \"at\"]]'\n"
           "  --like KEY        ask for items like this one, in place of the queries' vectors\n"
