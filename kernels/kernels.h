@@ -34,7 +34,7 @@ enum {
   SKETCH_BLOCK_ITEMS = 16,   /* items in a block of dot_i8() */
   SKETCH_GROUP = 4,          /* consecutive numbers of one item in a block */
   SKETCH_ROW_PAD = 63,       /* readable bytes that dot_i8_rows() and block_rows() need after the last item */
-  SKETCH_BLOCKS_PAD = 960,   /* readable bytes that dot_i8_many() needs after the last block: 15 groups */
+  SKETCH_BLOCKS_PAD = 960,   /* readable bytes that dot_i8() needs after the last block: 15 groups */
   DOT_I8_NUMBER_MAX = 32512, /* 127 * 256: limit of |number| of a query */
   DOT_I8_SUM_MAX = 16777215, /* (2^31 - 1) / 128, rounded down: limit of the sum of |number| of a query */
 };
@@ -224,21 +224,17 @@ struct kernels {
    * how many. */
   size_t (*filter_ge)(const float *scores, size_t n, float threshold, uint32_t *indices);
 
-  /* sums[b * 16 + i] = sum over k of query[k] * x[k], exactly. A number x of an item, -128..127, is stored as the byte
-   * x + 128.
+  /* sums[q][b * 16 + i] = sum over k of queries[q][k] * x[k], exactly. A number x of an item, -128..127, is stored as
+   * the byte x + 128. Levels with VNNI or tiles take less time for several queries than for one after the other.
    *
-   * query   [n_groups * 4]: |number| at most DOT_I8_NUMBER_MAX, their sum at most DOT_I8_SUM_MAX, so no sum overflows
-   * blocks  [n_blocks][n_groups][SKETCH_BLOCK_ITEMS][SKETCH_GROUP], aligned to 64
-   * sums    [n_blocks * SKETCH_BLOCK_ITEMS] */
-  void (*dot_i8)(const int16_t *query, size_t n_groups, const uint8_t *blocks, size_t n_blocks, int32_t *sums);
-
-  /* dot_i8() of several queries, in less time at levels with VNNI or tiles.
-   *
-   * queries  [n_queries]: as in dot_i8()
-   * blocks   as in dot_i8(), followed by SKETCH_BLOCKS_PAD readable bytes
-   * sums     [n_queries]: as in dot_i8(). It is faster if they do not lie multiples of 4096 bytes apart. */
-  void (*dot_i8_many)(const int16_t *const *queries, size_t n_queries, size_t n_groups, const uint8_t *blocks,
-                      size_t n_blocks, int32_t *const *sums);
+   * queries  [n_queries][n_groups * 4]: |number| at most DOT_I8_NUMBER_MAX, their sum at most DOT_I8_SUM_MAX, so no sum
+   *          overflows
+   * blocks   [n_blocks][n_groups][SKETCH_BLOCK_ITEMS][SKETCH_GROUP], aligned to 64, followed by SKETCH_BLOCKS_PAD
+   *          readable bytes
+   * sums     [n_queries][n_blocks * SKETCH_BLOCK_ITEMS]. It is faster if they do not lie multiples of 4096 bytes apart.
+   */
+  void (*dot_i8)(const int16_t *const *queries, size_t n_queries, size_t n_groups, const uint8_t *blocks,
+                 size_t n_blocks, int32_t *const *sums);
 
   /* dot_i8() of items that lie one after the other: sums[i] belongs to item slots[i], or to item i if slots is NULL.
    * It prefetches later items.

@@ -5,7 +5,7 @@
 
 #include "kernels/variants.h"
 
-static void dot_i8_ref(const int16_t *query, size_t n_groups, const uint8_t *blocks, size_t n_blocks, int32_t *sums)
+static void dot_i8_of_one(const int16_t *query, size_t n_groups, const uint8_t *blocks, size_t n_blocks, int32_t *sums)
 {
   for (size_t b = 0; b < n_blocks; b++) {
     const uint8_t *block = blocks + b * n_groups * SKETCH_BLOCK_ITEMS * SKETCH_GROUP;
@@ -20,11 +20,11 @@ static void dot_i8_ref(const int16_t *query, size_t n_groups, const uint8_t *blo
   }
 }
 
-static void dot_i8_many_ref(const int16_t *const *queries, size_t n_queries, size_t n_groups, const uint8_t *blocks,
-                            size_t n_blocks, int32_t *const *sums)
+static void dot_i8_ref(const int16_t *const *queries, size_t n_queries, size_t n_groups, const uint8_t *blocks,
+                       size_t n_blocks, int32_t *const *sums)
 {
   for (size_t q = 0; q < n_queries; q++)
-    dot_i8_ref(queries[q], n_groups, blocks, n_blocks, sums[q]);
+    dot_i8_of_one(queries[q], n_groups, blocks, n_blocks, sums[q]);
 }
 
 static const uint8_t *row_at(const uint8_t *rows, size_t n_groups, const uint32_t *slots, size_t i)
@@ -102,7 +102,6 @@ static void dots_f64_ref(const double *rows, size_t n_rows, const float *const *
 void variant_sketch_ref(struct kernels *table)
 {
   table->dot_i8 = dot_i8_ref;
-  table->dot_i8_many = dot_i8_many_ref;
   table->dot_i8_rows = dot_i8_rows_ref;
   table->block_rows = block_rows_ref;
   table->sketch_bounds = sketch_bounds_ref;

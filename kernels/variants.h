@@ -43,7 +43,7 @@ void variant_select_ref(struct kernels *table);
 void variant_select_avx2(struct kernels *table);
 void variant_select_avx512(struct kernels *table);
 
-/* dot_i8_many(). */
+/* dot_i8(). */
 void variant_dot_i8_amx(struct kernels *table);
 
 /* mol_bounds(). */

@@ -319,7 +319,7 @@ void vector_sketch_multiply(const struct vector_sketch_set *set, const struct ve
     numbers[i] = q[i]->numbers;
     sums[i] = room->sums + i * room->step;
   }
-  kernels->dot_i8_many(numbers, n_queries, set->sketch->n_groups, set->blocks, whole_blocks(set->n), sums);
+  kernels->dot_i8(numbers, n_queries, set->sketch->n_groups, set->blocks, whole_blocks(set->n), sums);
 }
 
 void vector_sketch_bounds_at(const struct vector_sketch_set *set, const struct vector_sketch_query *const *q, size_t i,

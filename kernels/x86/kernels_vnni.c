@@ -6,7 +6,7 @@
 
 #include "kernels/x86/simd_rows.h"
 
-/* dot_i8 -------------------- */
+/* dot_i8 of one query -------------------- */
 
 enum {
   ROW_BYTES = SKETCH_BLOCK_ITEMS * SKETCH_GROUP, /* one register */
@@ -81,7 +81,7 @@ TILE void bytes_tile(const struct byte_query *query, const uint8_t *blocks, size
 
 /* The bytes are 128 too large, so sums start at -128 times the sum of the query's numbers. A sum may overflow on the
  * way: additions wrap, and the final sum fits. */
-static void dot_i8_vnni(const int16_t *query, size_t n_groups, const uint8_t *blocks, size_t n_blocks, int32_t *sums)
+static void dot_i8_of_one(const int16_t *query, size_t n_groups, const uint8_t *blocks, size_t n_blocks, int32_t *sums)
 {
   const size_t block_bytes = n_groups * ROW_BYTES;
   struct byte_query split;
@@ -98,7 +98,7 @@ static void dot_i8_vnni(const int16_t *query, size_t n_groups, const uint8_t *bl
   }
 }
 
-/* dot_i8_many -------------------- */
+/* dot_i8 of two queries, and of many -------------------- */
 
 enum { PAIR_BLOCKS = 4 }; /* blocks in a tile of two queries */
 
@@ -158,15 +158,15 @@ static void dot_i8_of_pair(const int16_t *const queries[2], size_t n_groups, con
   }
 }
 
-static void dot_i8_many_vnni(const int16_t *const *queries, size_t n_queries, size_t n_groups, const uint8_t *blocks,
-                             size_t n_blocks, int32_t *const *sums)
+static void dot_i8_vnni(const int16_t *const *queries, size_t n_queries, size_t n_groups, const uint8_t *blocks,
+                        size_t n_blocks, int32_t *const *sums)
 {
   size_t q = 0;
 
   for (; q + 2 <= n_queries; q += 2)
     dot_i8_of_pair(queries + q, n_groups, blocks, n_blocks, sums + q);
   if (q < n_queries)
-    dot_i8_vnni(queries[q], n_groups, blocks, n_blocks, sums[q]);
+    dot_i8_of_one(queries[q], n_groups, blocks, n_blocks, sums[q]);
 }
 
 /* dot_i8_rows -------------------- */
@@ -234,7 +234,6 @@ static void dot_i8_rows_vnni(const int16_t *query, size_t n_groups, const uint8_
 void variant_avx512_vnni(struct kernels *table)
 {
   table->dot_i8 = dot_i8_vnni;
-  table->dot_i8_many = dot_i8_many_vnni;
   table->dot_i8_rows = dot_i8_rows_vnni;
   variant_mol_lists_vnni(table);
   variant_mol_bounds_vnni(table);

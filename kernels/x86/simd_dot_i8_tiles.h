@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dot_i8_many() with tiles. The first factor of a tile product is 64 numbers of each of 16 queries, in bytes. The
+/* dot_i8() with tiles. The first factor of a tile product is 64 numbers of each of 16 queries, in bytes. The
  * second is 16 groups of a block: a tile has them in the order in which they lie in memory. Include it after
  * amx_tiles.h or tests/support/amx_tiles_model.h. Private.
  */
@@ -156,7 +156,7 @@ static void add_products(const struct query_tiles *queries, const uint8_t *block
   }
 }
 
-/* dot_i8_many() of up to TILE_QUERIES queries. A sum may overflow on the way: additions wrap, and the final sum fits.
+/* dot_i8() of up to TILE_QUERIES queries. A sum may overflow on the way: additions wrap, and the final sum fits.
  */
 static void dot_i8_of_tile(const int16_t *const *queries, size_t n_queries, size_t n_groups, const uint8_t *blocks,
                            size_t n_blocks, int32_t *const *sums)
@@ -171,8 +171,8 @@ static void dot_i8_of_tile(const int16_t *const *queries, size_t n_queries, size
   }
 }
 
-static void dot_i8_many_tiles(const int16_t *const *queries, size_t n_queries, size_t n_groups, const uint8_t *blocks,
-                              size_t n_blocks, int32_t *const *sums)
+static void dot_i8_tiles(const int16_t *const *queries, size_t n_queries, size_t n_groups, const uint8_t *blocks,
+                         size_t n_blocks, int32_t *const *sums)
 {
   tiles_begin();
   for (size_t q = 0; q < n_queries; q += TILE_QUERIES)

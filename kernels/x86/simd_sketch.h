@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dot_i8(), dot_i8_many() and sketch_bounds(), written once for all instruction sets. Include it after a
+/* dot_i8() and sketch_bounds(), written once for all instruction sets. Include it after a
  * simd_numbers_*.h. Private to the variant files. */
 #ifndef KERNELS_X86_SIMD_SKETCH_H
 #define KERNELS_X86_SIMD_SKETCH_H
@@ -70,8 +70,8 @@ static int32_t start_of_sums(const int16_t *query, size_t n)
 }
 
 /* A sum may overflow on the way: additions wrap, and the final sum fits. */
-static void VARIANT(dot_i8)(const int16_t *query, size_t n_groups, const uint8_t *blocks, size_t n_blocks,
-                            int32_t *sums)
+static void VARIANT(dot_i8_of_one)(const int16_t *query, size_t n_groups, const uint8_t *blocks, size_t n_blocks,
+                                   int32_t *sums)
 {
   enum { TILE_BLOCKS = BYTES_SUMS / BYTES_PARTS };
   const size_t block_bytes = n_groups * BYTES_ROW;
@@ -92,11 +92,11 @@ static void VARIANT(dot_i8)(const int16_t *query, size_t n_groups, const uint8_t
 }
 
 /* Separate passes: at these levels arithmetic, not memory, is the limit. */
-static void VARIANT(dot_i8_many)(const int16_t *const *queries, size_t n_queries, size_t n_groups,
-                                 const uint8_t *blocks, size_t n_blocks, int32_t *const *sums)
+static void VARIANT(dot_i8)(const int16_t *const *queries, size_t n_queries, size_t n_groups, const uint8_t *blocks,
+                            size_t n_blocks, int32_t *const *sums)
 {
   for (size_t q = 0; q < n_queries; q++)
-    VARIANT(dot_i8)(queries[q], n_groups, blocks, n_blocks, sums[q]);
+    VARIANT(dot_i8_of_one)(queries[q], n_groups, blocks, n_blocks, sums[q]);
 }
 
 /* sketch_bounds -------------------- */
@@ -126,7 +126,6 @@ static void VARIANT(sketch_bounds)(const int32_t *sums, const struct sketch_item
 static void fill_sketch(struct kernels *table)
 {
   table->dot_i8 = VARIANT(dot_i8);
-  table->dot_i8_many = VARIANT(dot_i8_many);
   table->sketch_bounds = VARIANT(sketch_bounds);
 }
 

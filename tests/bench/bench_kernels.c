@@ -354,13 +354,14 @@ static void vector_fill(struct dice *dice)
   dice_fill(dice, sketch_scales, VECTOR_ITEMS, 1.0f);
 }
 
-static void dot_i8_run(const struct kernels *kernels)
+static void dot_i8_each_run(const struct kernels *kernels)
 {
   for (size_t q = 0; q < BATCH; q++)
-    kernels->dot_i8(sketch_numbers[q], VECTOR_DIM / SKETCH_GROUP, sketch_bytes, VECTOR_BLOCKS, sketch_sums[q]);
+    kernels->dot_i8((const int16_t *const[]){ sketch_numbers[q] }, 1, VECTOR_DIM / SKETCH_GROUP, sketch_bytes,
+                    VECTOR_BLOCKS, (int32_t *const[]){ sketch_sums[q] });
 }
 
-static void dot_i8_many_run(const struct kernels *kernels)
+static void dot_i8_run(const struct kernels *kernels)
 {
   const int16_t *queries[BATCH];
   int32_t *sums[BATCH];
@@ -369,7 +370,7 @@ static void dot_i8_many_run(const struct kernels *kernels)
     queries[q] = sketch_numbers[q];
     sums[q] = sketch_sums[q];
   }
-  kernels->dot_i8_many(queries, BATCH, VECTOR_DIM / SKETCH_GROUP, sketch_bytes, VECTOR_BLOCKS, sums);
+  kernels->dot_i8(queries, BATCH, VECTOR_DIM / SKETCH_GROUP, sketch_bytes, VECTOR_BLOCKS, sums);
 }
 
 static void bounds_run(const struct kernels *kernels)
@@ -504,8 +505,8 @@ int main(int argc, char **argv)
     { "pq_scan 8/item", SCAN_ITEMS, 0, pq_fill, pq_scan_run },
     { "filter_ge 1 %/item", SCAN_ITEMS, 0, filter_fill, filter_rare_run },
     { "filter_ge 50 %/item", SCAN_ITEMS, 0, filter_fill, filter_half_run },
-    { "dot_i8 128/pair", BATCH * VECTOR_ITEMS, 0, vector_fill, dot_i8_run },
-    { "dot_i8_many 128/pair", BATCH * VECTOR_ITEMS, 0, vector_fill, dot_i8_many_run },
+    { "dot_i8 one by one/pair", BATCH * VECTOR_ITEMS, 0, vector_fill, dot_i8_each_run },
+    { "dot_i8 of 32/pair", BATCH * VECTOR_ITEMS, 0, vector_fill, dot_i8_run },
     { "sketch_bounds/item", VECTOR_ITEMS, 0, vector_fill, bounds_run },
     { "dot_f64 768/item", ROWS, 0, rows_fill, dot_f64_run },
     { "dot_f64 768/pair", ROW_DIM * BATCH, 0, matrix_fill, dot_f64_matrix_run },

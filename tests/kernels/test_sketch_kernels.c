@@ -73,11 +73,11 @@ static int64_t sum_of(const int16_t *query, size_t n_groups, const uint8_t *bloc
 static void check_dot_i8(size_t n_groups, size_t n_blocks, enum size size)
 {
   int16_t *query = query_new(n_groups * SKETCH_GROUP, size);
-  uint8_t *blocks = blocks_new(n_blocks * n_groups * ROW_BYTES);
+  uint8_t *blocks = blocks_new(n_blocks * n_groups * ROW_BYTES + SKETCH_BLOCKS_PAD);
   int32_t *sums = block_new(n_blocks * SKETCH_BLOCK_ITEMS, sizeof *sums);
 
   for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {
-    table(isa)->dot_i8(query, n_groups, blocks, n_blocks, sums);
+    table(isa)->dot_i8((const int16_t *const[]){ query }, 1, n_groups, blocks, n_blocks, (int32_t *const[]){ sums });
     for (size_t i = 0; i < n_blocks * SKETCH_BLOCK_ITEMS; i++) {
       int64_t wanted =
           sum_of(query, n_groups, blocks + i / SKETCH_BLOCK_ITEMS * n_groups * ROW_BYTES, i % SKETCH_BLOCK_ITEMS);
@@ -114,7 +114,7 @@ static void dot_i8_is_exact_where_the_sums_are_as_large_as_they_may_be(void **st
   }
 }
 
-/* dot_i8_many -------------------- */
+/* dot_i8 of many queries -------------------- */
 
 enum { QUERIES_MAX = 40 };
 
@@ -135,7 +135,7 @@ static struct many_inputs many_inputs_new(size_t n_queries, size_t n_groups, siz
     in.queries[q] = query_new(n_groups * SKETCH_GROUP, size);
     in.sums[q] = block_new(n, sizeof *in.sums[q]);
     in.wanted[q] = block_new(n, sizeof *in.wanted[q]);
-    table(ISA_REF)->dot_i8(in.queries[q], n_groups, in.blocks, n_blocks, in.wanted[q]);
+    table(ISA_REF)->dot_i8((const int16_t *const[]){ in.queries[q] }, 1, n_groups, in.blocks, n_blocks, &in.wanted[q]);
   }
   return in;
 }
@@ -150,19 +150,19 @@ static void many_inputs_free(struct many_inputs *in)
   free(in->blocks);
 }
 
-/* dot_i8_many() gives each query the sums of dot_i8(). */
+/* Each query has the sums that it has alone. */
 static void check_many_of(const struct many_inputs *in, const char *name,
-                          void (*dot_i8_many)(const int16_t *const *, size_t, size_t, const uint8_t *, size_t,
+                          void (*dot_i8)(const int16_t *const *, size_t, size_t, const uint8_t *, size_t,
                                               int32_t *const *))
 {
   size_t bytes = in->n_blocks * SKETCH_BLOCK_ITEMS * sizeof(int32_t);
 
   for (size_t q = 0; q < in->n_queries; q++)
     memset(in->sums[q], 0xa5, bytes);
-  dot_i8_many((const int16_t *const *)in->queries, in->n_queries, in->n_groups, in->blocks, in->n_blocks, in->sums);
+  dot_i8((const int16_t *const *)in->queries, in->n_queries, in->n_groups, in->blocks, in->n_blocks, in->sums);
   for (size_t q = 0; q < in->n_queries; q++)
     if (memcmp(in->sums[q], in->wanted[q], bytes) != 0)
-      fail_msg("dot_i8_many %s: query %zu of %zu, %zu groups, %zu blocks", name, q, in->n_queries, in->n_groups,
+      fail_msg("dot_i8 %s: query %zu of %zu, %zu groups, %zu blocks", name, q, in->n_queries, in->n_groups,
                in->n_blocks);
 }
 
@@ -171,13 +171,13 @@ static void check_many(size_t n_queries, size_t n_groups, size_t n_blocks, enum 
   struct many_inputs in = many_inputs_new(n_queries, n_groups, n_blocks, size);
 
   for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++)
-    check_many_of(&in, isa_name(isa), table(isa)->dot_i8_many);
+    check_many_of(&in, isa_name(isa), table(isa)->dot_i8);
   if (isa_detect() >= ISA_AVX512)
-    check_many_of(&in, "model of tiles", dot_i8_many_model);
+    check_many_of(&in, "model of tiles", dot_i8_model);
   many_inputs_free(&in);
 }
 
-static void dot_i8_many_is_dot_i8_of_each_query_at_every_level(void **state)
+static void dot_i8_of_many_queries_is_that_of_each_at_every_level(void **state)
 {
   static const size_t groups[] = { 0, 1, 2, 15, 16, 17, 31, 32, 33, 96, 192, 193, 255, 256, 257, 511, 513, 1025 };
 
@@ -456,7 +456,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(dot_i8_is_exact_at_every_level),
     cmocka_unit_test(dot_i8_is_exact_where_the_sums_are_as_large_as_they_may_be),
-    cmocka_unit_test(dot_i8_many_is_dot_i8_of_each_query_at_every_level),
+    cmocka_unit_test(dot_i8_of_many_queries_is_that_of_each_at_every_level),
     cmocka_unit_test(dot_i8_rows_is_exact_at_every_level),
     cmocka_unit_test(block_rows_arranges_the_same_bytes_at_every_level),
     cmocka_unit_test(bounds_take_the_steps_of_their_formula_at_every_level),
