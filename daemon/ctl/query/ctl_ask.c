@@ -20,7 +20,7 @@ enum { TIMEOUT_MS_DEFAULT = 10000, POLL_MS = 20, ANSWERS_AT_ONCE = 256 };
 err_t ctl_ask_init(const struct ctl_options *options, struct ctl_ask *out)
 {
   *out = (struct ctl_ask){ .timeout_ms = TIMEOUT_MS_DEFAULT };
-  ctl_queries_init(&out->queries);
+  TRY(ctl_queries_init(&out->queries));
   return ctl_context_open(options, &out->ctx);
 }
 

@@ -14,9 +14,12 @@
 
 enum { ID_BYTES = 64 };
 
-void ctl_queries_init(struct ctl_queries *q)
+err_t ctl_queries_init(struct ctl_queries *q)
 {
-  *q = (struct ctl_queries){ .series = ctl_asking_series() };
+  *q = (struct ctl_queries){ .series = ctl_asking_series(), .numbers = json_object() };
+  if (!q->numbers)
+    FAIL(ERR_MEMORY, "no memory for queries");
+  return ERR_OK;
 }
 
 void ctl_queries_fini(struct ctl_queries *q)
@@ -28,6 +31,7 @@ void ctl_queries_fini(struct ctl_queries *q)
     mem_free(&q->items[i].failure);
   }
   mem_free(&q->items);
+  json_decref(q->numbers);
   *q = (struct ctl_queries){ 0 };
 }
 
@@ -49,10 +53,8 @@ static err_t name_query(struct ctl_queries *q, json_t *query)
 
 static err_t verify_unique(const struct ctl_queries *q, const char *id)
 {
-  for (size_t i = 0; i < q->n; i++) {
-    if (strcmp(q->items[i].id, id) == 0)
-      FAIL(ERR_QUERY, "id: another query of this command has %s too", log_quote(span_of_str(id)));
-  }
+  if (json_object_get(q->numbers, id))
+    FAIL(ERR_QUERY, "id: another query of this command has %s too", log_quote(span_of_str(id)));
   return ERR_OK;
 }
 
@@ -77,6 +79,8 @@ err_t ctl_queries_add(struct ctl_queries *q, struct span text, const char *answe
   if (!dumped)
     FAIL(ERR_MEMORY, "no memory for a query");
   TRY(mem_grow(q->n + 1, sizeof *q->items, &q->capacity, &q->items));
+  if (json_object_set_new(q->numbers, id, json_integer((json_int_t)q->n)) != 0)
+    FAIL(ERR_MEMORY, "no memory for a query");
   TRY(mem_copy_str(dumped, &copy));
   q->items[q->n++] = (struct ctl_query){ .id = id, .text = copy };
   q->n_open++;
@@ -240,15 +244,16 @@ err_t ctl_queries_take(struct ctl_queries *q, struct span answer)
 {
   AUTO(ctl_json_close) json_t *json = json_loadb((const char *)answer.p, answer.n, 0, NULL);
   const char *id = json_string_value(json_object_get(json, "id"));
+  const json_t *number = id ? json_object_get(q->numbers, id) : NULL;
 
-  for (size_t i = 0; id && i < q->n; i++) {
-    if (!is_open(&q->items[i]) || strcmp(q->items[i].id, id) != 0)
-      continue;
-    TRY(mem_copy(answer, &q->items[i].answer));
-    q->items[i].n_answer = answer.n;
-    q->n_open--;
+  if (!number)
     return ERR_OK;
-  }
+  struct ctl_query *query = &q->items[json_integer_value(number)];
+  if (!is_open(query))
+    return ERR_OK;
+  TRY(mem_copy(answer, &query->answer));
+  query->n_answer = answer.n;
+  q->n_open--;
   return ERR_OK;
 }
 

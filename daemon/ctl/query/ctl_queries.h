@@ -3,6 +3,7 @@
 #ifndef DAEMON_CTL_CTL_QUERIES_H
 #define DAEMON_CTL_CTL_QUERIES_H
 
+#include <jansson.h>
 #include <stdio.h>
 
 #include "base/query.h"
@@ -21,10 +22,12 @@ struct ctl_queries {
   size_t n;
   size_t capacity;
   size_t n_open;   /* number of queries neither answered nor failed */
+  json_t *numbers; /* in `items`, by id */
   uint64_t series; /* part of the ids that are made here; differs from run to run */
 };
 
-void ctl_queries_init(struct ctl_queries *q);
+/* Returns ERR_MEMORY. The caller calls ctl_queries_fini() then too. */
+err_t ctl_queries_init(struct ctl_queries *q);
 void ctl_queries_fini(struct ctl_queries *q);
 
 /* Add a query.

@@ -22,7 +22,7 @@ static void a_query_without_an_id_gets_one_of_its_own(void **state)
   json_t *sent;
 
   (void)state;
-  ctl_queries_init(&q);
+  assert_int_equal(ctl_queries_init(&q), ERR_OK);
   assert_int_equal(add(&q, "{\"k\":3,\"vector\":[0.1]}"), ERR_OK);
   assert_int_equal(add(&q, "{\"id\":\"\",\"k\":3}\n"), ERR_OK);
   assert_int_equal(add(&q, "{\"id\":null,\"user_id\":9223372036854775807,\"reply_topic\":\"answers\"}"), ERR_OK);
@@ -44,7 +44,7 @@ static void unusable_queries_are_refused(void **state)
   struct ctl_queries q;
 
   (void)state;
-  ctl_queries_init(&q);
+  assert_int_equal(ctl_queries_init(&q), ERR_OK);
   assert_int_equal(add(&q, "{\"id\":\"a\"}"), ERR_OK);
   const char *bad[] = { "",
                         "[]",
@@ -69,7 +69,7 @@ static void a_filter_goes_to_all_queries_that_have_none(void **state)
   struct ctl_queries q;
 
   (void)state;
-  ctl_queries_init(&q);
+  assert_int_equal(ctl_queries_init(&q), ERR_OK);
   assert_int_equal(add(&q, "{\"id\":\"a\",\"k\":1}"), ERR_OK);
   assert_int_equal(add(&q, "{\"id\":\"b\"}"), ERR_OK);
   assert_int_equal(ctl_queries_set_filter(&q, "price < $1", "{}"), ERR_USAGE);
@@ -90,7 +90,7 @@ static void a_limit_on_the_hits_of_a_value_goes_to_all_queries_that_have_none(vo
   struct ctl_queries q;
 
   (void)state;
-  ctl_queries_init(&q);
+  assert_int_equal(ctl_queries_init(&q), ERR_OK);
   assert_int_equal(add(&q, "{\"id\":\"a\"}"), ERR_OK);
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
     assert_int_equal(ctl_max_per_take(&limit, wrong[i]), ERR_USAGE);
@@ -106,7 +106,7 @@ static void attributes_to_show_go_to_all_queries_that_have_none(void **state)
   struct ctl_queries q;
 
   (void)state;
-  ctl_queries_init(&q);
+  assert_int_equal(ctl_queries_init(&q), ERR_OK);
   assert_int_equal(add(&q, "{\"id\":\"a\"}"), ERR_OK);
   assert_int_equal(add(&q, "{\"id\":\"b\"}"), ERR_OK);
   assert_int_equal(ctl_queries_show(&q, "title,\xff"), ERR_USAGE);
@@ -117,7 +117,7 @@ static void attributes_to_show_go_to_all_queries_that_have_none(void **state)
   assert_int_equal(ctl_queries_show(&q, "year"), ERR_USAGE);
   assert_non_null(strstr(err_message(), "a field attributes of its own: leave out --show"));
   ctl_queries_fini(&q);
-  ctl_queries_init(&q);
+  assert_int_equal(ctl_queries_init(&q), ERR_OK);
   assert_int_equal(add(&q, "{\"id\":\"a\"}"), ERR_OK);
   assert_int_equal(ctl_queries_show(&q, "year"), ERR_OK);
   assert_string_equal(q.items[0].text, "{\"id\":\"a\",\"attributes\":[\"year\"]}");
@@ -130,7 +130,7 @@ static void boosts_go_to_all_queries_that_have_none(void **state)
   struct ctl_queries q;
 
   (void)state;
-  ctl_queries_init(&q);
+  assert_int_equal(ctl_queries_init(&q), ERR_OK);
   assert_int_equal(add(&q, "{\"id\":\"a\"}"), ERR_OK);
   assert_int_equal(ctl_queries_set_boosts(&q, &boosts), ERR_OK);
   assert_string_equal(q.items[0].text, "{\"id\":\"a\"}");
@@ -151,7 +151,7 @@ static void the_time_of_boosts_goes_to_queries_that_have_boosts_of_their_own_too
   struct ctl_queries q;
 
   (void)state;
-  ctl_queries_init(&q);
+  assert_int_equal(ctl_queries_init(&q), ERR_OK);
   assert_int_equal(add(&q, "{\"id\":\"a\",\"boosts\":[]}"), ERR_OK);
   assert_int_equal(ctl_boosts_take_if(&bad, "1:a = '\xff'"), ERR_OK);
   assert_int_equal(ctl_queries_set_boosts(&q, &bad), ERR_USAGE);
@@ -168,7 +168,7 @@ static void only_the_first_answer_to_an_open_query_is_taken(void **state)
   struct ctl_queries q;
 
   (void)state;
-  ctl_queries_init(&q);
+  assert_int_equal(ctl_queries_init(&q), ERR_OK);
   assert_int_equal(add(&q, "{\"id\":\"a\"}"), ERR_OK);
   assert_int_equal(add(&q, "{\"id\":\"b\"}"), ERR_OK);
   assert_int_equal(add(&q, "{\"id\":\"c\"}"), ERR_OK);
