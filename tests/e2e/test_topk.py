@@ -4,6 +4,7 @@
 
 import fcntl
 import json
+import resource
 import signal
 import subprocess
 import tempfile
@@ -222,6 +223,20 @@ class Ends(TopK):
         harness.Kcat(bootstrap).produce("sluice.catalogue", [(b"more %d" % i, b"{}") for i in range(100)])
         self.assertIn("answered 1 query in", process.communicate(timeout=60 * harness.SLOWNESS)[0])
         self.assertEqual(set(self.answers()), {"soon"})
+
+    def test_a_full_disk_leaves_whole_lines(self):
+        for limit, n_least in ((100, 0), (10000, 1)):
+            process = subprocess.run(
+                self.command(folder / "many.npy", "--k", K), capture_output=True, text=True, timeout=120 * harness.SLOWNESS,
+                preexec_fn=lambda limit=limit: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+            self.assertEqual(process.returncode, 1, process.stderr)
+            self.assertIn(f"--output: {self.output} cannot be written: File too large", process.stderr)
+            kept = self.output.read_bytes()
+            self.assertTrue(kept.endswith(b"\n") or not kept)
+            self.assertGreaterEqual(len(self.answers()), n_least)
+        self.assertIn("had answers from an earlier run", self.topk(folder / "many.npy", "--k", K))
+        self.assertTrue(self.output.read_bytes().startswith(kept))
+        self.assertEqual(self.answers(), {str(i): best(i % N_USERS) for i in range(N_MANY)})
 
     def test_one_run_at_a_time(self):
         with open(self.output, "a", encoding="utf-8") as taken:

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -190,9 +191,28 @@ err_t ctl_topk_output_flush(struct ctl_topk_output *o)
   return verify_written(o, fflush(o->file) == 0);
 }
 
+/* Leave whole lines in a file that could not be written to its end: the next run takes half a line for something else
+ * if no answer stands before it. */
+static void cut_last_line(struct ctl_topk_output *o)
+{
+  int fd = fileno(o->file);
+  off_t end = lseek(fd, 0, SEEK_END);
+  char c = '\0';
+
+  __fpurge(o->file); /* closing it would write the rest */
+  while (end > 0 && pread(fd, &c, 1, end - 1) == 1 && c != '\n')
+    end--;
+  if ((end == 0 || c == '\n') && ftruncate(fd, end) != 0)
+    return; /* the error of the write is reported */
+}
+
 err_t ctl_topk_output_finish(struct ctl_topk_output *o)
 {
-  bool is_written = fflush(o->file) == 0 && fsync(fileno(o->file)) == 0;
+  bool is_written = !ferror(o->file) && fflush(o->file) == 0 && fsync(fileno(o->file)) == 0;
+  int error = errno;
 
+  if (!is_written)
+    cut_last_line(o);
+  errno = error;
   return verify_written(o, is_written);
 }

@@ -20,7 +20,8 @@ err_t ctl_topk_output_open(const char *path, struct ctl_topk_output **out);
 /* Write what was added, at the latest half a second ago. Returns ERR_SYSTEM. */
 err_t ctl_topk_output_flush(struct ctl_topk_output *o);
 
-/* Write everything, to the disk. Returns ERR_SYSTEM if that fails, for example because the disk is full. */
+/* Write everything, to the disk. Returns ERR_SYSTEM if that fails, for example because the disk is full: the file then
+ * ends with the last whole line. */
 err_t ctl_topk_output_finish(struct ctl_topk_output *o);
 void ctl_topk_output_close(struct ctl_topk_output **o);
 
