@@ -6,8 +6,16 @@
 #include "base/bits.h"
 #include "engine/attributes/attribute_columns.h"
 
+/* Are all attributes of the configuration wanted? No attribute has this name. */
+static bool wants_all(const struct query *query)
+{
+  return query->n_attributes == 1 && span_equal(query->attributes[0], span_of_str("*"));
+}
+
 err_t hit_attributes_check(const struct query *query, const struct attributes *attributes)
 {
+  if (wants_all(query))
+    return ERR_OK;
   for (size_t i = 0; i < query->n_attributes; i++) {
     struct span name = query->attributes[i];
     size_t found;
@@ -21,7 +29,7 @@ err_t hit_attributes_check(const struct query *query, const struct attributes *a
   return ERR_OK;
 }
 
-/* The attributes that a query names, by their index. */
+/* The attributes that a query wants, by their index. */
 struct named {
   size_t v[ATTRIBUTES_MAX];
   size_t n;
@@ -29,10 +37,11 @@ struct named {
 
 static struct named find_named(const struct attributes *attributes, const struct query *query)
 {
-  struct named named = { .n = query->n_attributes };
+  bool is_all = wants_all(query);
+  struct named named = { .n = is_all ? attributes->n : query->n_attributes };
 
   for (size_t i = 0; i < named.n; i++)
-    named.v[i] = attributes_find(attributes, query->attributes[i], 0);
+    named.v[i] = is_all ? i : attributes_find(attributes, query->attributes[i], 0);
   return named;
 }
 

@@ -10,7 +10,7 @@
 /* Limit on the memory that the attributes of one answer's hits take: 48 bytes for each value, and its texts. */
 enum { HIT_ATTRIBUTES_BYTES_MAX = 16 << 20 };
 
-/* Verify the names in a query's `attributes`. Returns ERR_QUERY. Thread: any. */
+/* Verify the names in a query's `attributes`; "*" alone means all. Returns ERR_QUERY. Thread: any. */
 err_t hit_attributes_check(const struct query *query, const struct attributes *attributes);
 
 /* Give the hits of an answer their values of the query's attributes.

@@ -179,7 +179,8 @@ static void change_items(struct world *w)
 struct drawn {
   float vectors[BATCH][DIM];
   struct span names[BATCH][MODEL_ATTRIBUTES];
-  size_t shown[BATCH][MODEL_ATTRIBUTES]; /* the attributes of these names */
+  size_t shown[BATCH][MODEL_ATTRIBUTES]; /* [n_shown] the attributes of these names */
+  size_t n_shown[BATCH];
   struct boost boosts[BATCH][2];
   struct query queries[BATCH];
   size_t n;
@@ -200,7 +201,18 @@ static void draw_names(struct world *w, struct drawn *d, size_t at)
   for (size_t i = 0; i < n; i++)
     d->names[at][i] = w->model.attributes[d->shown[at][i]].name;
   d->queries[at].attributes = d->names[at];
-  d->queries[at].n_attributes = n;
+  d->queries[at].n_attributes = d->n_shown[at] = n;
+}
+
+/* Show all attributes, in the order of the configuration. */
+static void show_all(struct drawn *d, size_t at)
+{
+  for (size_t i = 0; i < MODEL_ATTRIBUTES; i++)
+    d->shown[at][i] = i;
+  d->names[at][0] = span_of_str("*");
+  d->queries[at].attributes = d->names[at];
+  d->queries[at].n_attributes = 1;
+  d->n_shown[at] = MODEL_ATTRIBUTES;
 }
 
 static const struct item *draw_item(struct world *w)
@@ -242,8 +254,11 @@ static void draw_query(struct world *w, const struct subject *subject, const cha
   if (dice_below(&w->dice, 3) == 0)
     query->max_per = (struct max_per){ span_of_str(limited[dice_below(&w->dice, 3)]), 1 };
   query->n_boosts = dice_below(&w->dice, 3) ? 0 : 1 + dice_below(&w->dice, 2);
-  if (dice_below(&w->dice, 6))
-    draw_names(w, d, at);
+  switch (dice_below(&w->dice, 6)) {
+  case 0: break; /* nothing is shown */
+  case 1: show_all(d, at); break;
+  default: draw_names(w, d, at);
+  }
   assert_ok(engine_check_filter(w->engine, query, region));
 }
 
@@ -255,13 +270,13 @@ static void assert_shown(const struct world *w, const struct drawn *d, size_t at
   size_t n = 0;
 
   assert_true(item->is_there && span_equal(hit->key, span_of_str(item->key)));
-  for (size_t i = 0; i < d->queries[at].n_attributes; i++) {
+  for (size_t i = 0; i < d->n_shown[at]; i++) {
     const struct value *wanted = &item->attributes.values[d->shown[at][i]];
     if (wanted->kind == VALUE_NULL)
       continue;
     assert_true(n < hit->n_attributes);
     const struct attribute_value *found = &hit->attributes[n++];
-    assert_true(span_equal(found->name, d->names[at][i]));
+    assert_true(span_equal(found->name, w->model.attributes[d->shown[at][i]].name));
     model_assert_value(&found->value, wanted);
     assert_false(found->value.kind == VALUE_NUMBER && found->value.number == 0 && signbit(found->value.number));
   }
@@ -420,6 +435,7 @@ static void names_that_are_wrong_are_refused(void **state)
   (void)state;
   assert_refused(w, "country", "prize", "attributes[1]: \"prize\" is not an attribute; the nearest is 'price'");
   assert_refused(w, "", "price", "attributes[0]: \"\" is not an attribute");
+  assert_refused(w, "price", "*", "attributes[1]: \"*\" is not an attribute");
   assert_refused(w, "tags", "tags", "attributes[1]: 'tags' occurs twice");
   close_world(w);
   w = open_world((struct attributes){ 0 }, ENGINE_CPU);
