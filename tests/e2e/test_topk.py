@@ -156,6 +156,22 @@ class Ends(TopK):
         self.assertEqual(self.output.read_bytes()[:len(kept)], kept)
         self.assertEqual(self.answers(), {str(i): best(i % N_USERS) for i in range(N_MANY)})
 
+    def test_ids_must_differ(self):
+        path = folder / "twins.jsonl"
+        path.write_text("".join(json.dumps({"id": name, "vector": [1, 0, 0], "k": k}) + "\n"
+                                for k, name in ((1, "a"), (1, "b"), (2, "a"), (1, "5"))) + '{"vector": [1, 0, 0]}\n',
+                        encoding="utf-8")
+        said = self.topk(path, "--space", "films", code=1)
+        for words in ('line 3: its id "a" is that of line 1 too', 'line 5: its id "5" is that of line 4 too',
+                      "2 queries failed: correct what is wrong with them"):
+            self.assertIn(words, said)
+        self.assertEqual({name: len(answer) for name, answer in self.answers().items()}, {"a": 1, "b": 1, "5": 1})
+        keys = folder / "twins.txt"
+        keys.write_text("x\nx\n", encoding="utf-8")
+        self.output.unlink()
+        np.save(folder / "twins.npy", np.eye(3, dtype="f4")[:2])
+        self.assertIn('row 1: its id "x" is that of row 0 too', self.topk(folder / "twins.npy", "--keys", keys, code=1))
+
     def test_queries_that_fail_are_reported_and_asked_again(self):
         good = {"space": "films", "k": 1}
         lines = [json.dumps({"id": "a", "vector": [1, 0, 0], **good}), "{",

@@ -75,7 +75,7 @@ static void print_result(const struct ctl_topk_result *r)
          ctl_format_plural(r->n_answered, "query", "queries"), ctl_format_span(r->took_ns).s,
          ctl_format_rate(r->n_answered, r->took_ns).s);
   if (r->n_known)
-    printf("; %s had answers from an earlier run", ctl_format_count(r->n_known).s);
+    printf("; %s had answers from an earlier run, which stay as they are", ctl_format_count(r->n_known).s);
   if (r->n_inexact)
     printf("; %s %s not exact", ctl_format_count(r->n_inexact).s, ctl_format_plural(r->n_inexact, "is", "are"));
   else if (r->n_answered)
@@ -88,8 +88,8 @@ static err_t verify_all(const struct ctl_topk_result *r)
   if (r->is_interrupted)
     FAIL(ERR_QUERY, "interrupted: run the same command again to go on");
   if (r->n_failed)
-    FAIL(ERR_QUERY, "%s %s: run the same command again to ask %s once more", ctl_format_count(r->n_failed).s,
-         ctl_format_plural(r->n_failed, "query failed", "queries failed"),
+    FAIL(ERR_QUERY, "%s %s: correct what is wrong with %s, and run the same command again to ask once more",
+         ctl_format_count(r->n_failed).s, ctl_format_plural(r->n_failed, "query failed", "queries failed"),
          ctl_format_plural(r->n_failed, "it", "them"));
   return ERR_OK;
 }
@@ -150,8 +150,7 @@ const struct ctl_command ctl_topk_command = {
       "  --exclude-seen    leave out what the user has seen whose name is the query's id\n"
       "  --keys FILE       the ids of an array's rows: a text file with one on each line, or a .npy or .safetensors\n"
       "                    file with integers [queries] (default: the rows' numbers, from 0 on). A line without an\n"
-      "                    id gets its number, from 1 on. Ids must differ: queries with the same id count as one when\n"
-      "                    the command goes on\n"
+      "                    id gets its number, from 1 on. Ids must differ\n"
       "  --tensor NAME     the tensor of a .safetensors file (default: the only one with two dimensions)\n"
       "  --in-flight N     ask at most N queries at a time (default: 64). More may be faster; the queries of others\n"
       "                    wait behind as many\n"

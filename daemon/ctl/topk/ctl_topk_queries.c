@@ -24,6 +24,7 @@ void ctl_topk_query_fini(struct ctl_topk_query *q)
 void ctl_topk_queries_fini(struct ctl_topk_queries *q)
 {
   json_decref(q->common);
+  json_decref(q->ids);
   ctl_array_fini(&q->array);
   ctl_keys_fini(&q->keys);
   mem_free(&q->numbers);
@@ -66,7 +67,9 @@ static err_t open_array(struct ctl_topk_queries *q)
 
 err_t ctl_topk_queries_open(const struct ctl_topk_options *options, struct ctl_topk_queries *out)
 {
-  *out = (struct ctl_topk_queries){ .options = options };
+  *out = (struct ctl_topk_queries){ .options = options, .ids = json_object() };
+  if (!out->ids)
+    FAIL(ERR_MEMORY, "no memory for the ids of queries");
   TRY(make_common(options, &out->common));
   if (ctl_array_is_file(options->path))
     return open_array(out);
@@ -234,10 +237,29 @@ static err_t next_line(struct ctl_topk_queries *q, struct ctl_topk_query *out)
   return ERR_OK;
 }
 
+/* Answers are found by ids. Those of rows without --ids are the rows' numbers. */
+static err_t verify_unique(struct ctl_topk_queries *q, const struct ctl_topk_query *query)
+{
+  const json_t *other = json_object_get(q->ids, query->id);
+
+  if (other)
+    FAIL(ERR_QUERY, "its id %s is that of %s %" JSON_INTEGER_FORMAT " too", log_quote(span_of_str(query->id)),
+         q->file ? "line" : "row", json_integer_value(other));
+  if (json_object_set_new(q->ids, query->id, json_integer((json_int_t)query->number)) != 0)
+    FAIL(ERR_MEMORY, "no memory for the id of a query");
+  return ERR_OK;
+}
+
+static err_t next_query(struct ctl_topk_queries *q, struct ctl_topk_query *out)
+{
+  TRY(q->file ? next_line(q, out) : next_row(q, out));
+  return out->id && (q->file || q->options->keys) ? verify_unique(q, out) : ERR_OK;
+}
+
 err_t ctl_topk_queries_next(struct ctl_topk_queries *q, struct ctl_topk_query *out)
 {
   *out = (struct ctl_topk_query){ 0 };
-  err_code_t result = q->file ? next_line(q, out) : next_row(q, out);
+  err_code_t result = next_query(q, out);
   if (result != ERR_OK)
     ctl_topk_query_fini(out);
   return result;

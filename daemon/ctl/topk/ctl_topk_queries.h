@@ -23,6 +23,7 @@ struct ctl_topk_options {
 struct ctl_topk_queries {
   const struct ctl_topk_options *options;
   json_t *common; /* the fields that all queries have */
+  json_t *ids;    /* of queries so far: the number of the line or row */
   struct ctl_array array;
   struct ctl_keys keys;
   float *numbers; /* of a row */
