@@ -3,10 +3,12 @@
 #include <ctype.h>
 #include <getopt.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/edit_distance.h"
 #include "base/log.h"
 #include "base/mapped_read.h"
 #include "daemon/ctl/ctl_command.h"
@@ -47,6 +49,22 @@ static const struct ctl_command *find_command(const char *name)
       return commands[i];
   }
   return NULL;
+}
+
+/* Which command was probably meant? */
+static const char *nearest_command(const char *name)
+{
+  const char *nearest = "";
+  size_t least = SIZE_MAX;
+
+  for (size_t i = 0; i < N_COMMANDS; i++) {
+    size_t distance = edit_distance(commands[i]->name, name);
+    if (distance < least) {
+      least = distance;
+      nearest = commands[i]->name;
+    }
+  }
+  return nearest;
 }
 
 static void print_help(void)
@@ -158,8 +176,11 @@ int main(int argc, char **argv)
     return EXIT_USAGE;
   }
   if (!command) {
-    ctl_say(n > 1 ? "unknown command \"%s\"; `sluicectl --help` lists all" : "no command given%s",
-            n > 1 ? argv[1] : "; `sluicectl --help` lists all");
+    if (n > 1)
+      ctl_say("unknown command \"%s\"; the nearest is %s; `sluicectl --help` lists all", argv[1],
+              nearest_command(argv[1]));
+    else
+      ctl_say("no command given; `sluicectl --help` lists all");
     return EXIT_USAGE;
   }
   mapped_read_explain(EXIT_FAILED);

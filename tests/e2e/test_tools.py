@@ -112,6 +112,9 @@ class Get(Tools):
         self.assertIn("deleted", self.ctl("put", "short-lived", "null"))
         self.assertIn("no item", self.ctl("get", "short-lived", code=1))
 
+    def test_a_mistyped_command(self):
+        self.assertIn('unknown command "staus"; the nearest is status', self.ctl("staus", code=2))
+
     def test_status_names_the_seen_topic(self):
         self.assertRegex(self.ctl("status"), r"\n  seen +sluice\.seen\n")
 

@@ -136,15 +136,19 @@ static err_t take(const struct ctl_option *o, const char *value)
   return ERR_OK;
 }
 
-/* Of a word of letters, getopt_long() tells the unknown one, and stays at the word. */
+/* Say what is wrong with an option. Of a word of letters, getopt_long() tells the unknown one, and stays at the word.
+ */
 static err_t fail_option(int code, const char *word, char **argv)
 {
   char letter[] = { '-', (char)optopt, '\0' };
-  bool is_of_letters = code == '?' && optopt > 0 && optopt < FIRST_CODE;
+  const char *option = argv[optind - 1];
 
-  FAIL(ERR_USAGE, "%s: unknown option of %s, or one whose value is missing or too much%s%s%s",
-       is_of_letters ? letter : argv[optind - 1], argv[0], word ? "; " : "", word ? word : "",
-       word ? " that begins with - needs -- before it" : "");
+  if (code == ':')
+    FAIL(ERR_USAGE, "%s needs a value", option);
+  if (optopt >= FIRST_CODE)
+    FAIL(ERR_USAGE, "%s: the option takes no value", option);
+  FAIL(ERR_USAGE, "%s: unknown option of %s%s%s%s", optopt ? letter : option, argv[0], word ? "; " : "",
+       word ? word : "", word ? " that begins with - needs -- before it" : "");
 }
 
 err_t ctl_option_take(const struct ctl_option *options, const char *word, int argc, char **argv)
