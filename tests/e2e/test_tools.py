@@ -171,6 +171,19 @@ class Queries(Tools):
         self.assertIn("of its own: leave out --like", self.ask("--like", "like-a", like="like-b", code=2))
         self.ctl("query", "--json", "{}", "--like", "", code=2)
 
+    def test_a_query_of_options(self):
+        def keys(*words, code=0):
+            said = self.ctl("query", "--format", "json", *words, code=code)
+            return [hit["key"] for hit in json.loads(said)["hits"]] if code == 0 else said
+
+        of_options = keys("--space", "films", "--k", "3", "--vector", "-1,2")
+        self.assertEqual(of_options, keys("--json", '{"space": "films", "k": 3, "vector": [-1, 2]}'))
+        self.assertEqual(len(of_options), 3)
+        self.assertEqual(keys("--space", "films", "--k", "2", "--like", "like-a", "--filter", "price >= 10"),
+                         ["like-seen", "like-b"])
+        self.assertIn("or as a --file of queries", keys("--space", "films", code=2))
+        self.assertIn("--vector expects numbers", keys("--space", "films", "--vector", "[1, 0]", code=2))
+
     def test_explain(self):
         self.produce("sluice.seen", "explained", json.dumps({"items": ["like-seen"]}))
         eventually(lambda: self.ctl("seen", "explained"), "the user")

@@ -134,6 +134,47 @@ static err_t set_field(struct ctl_query *query, const char *name, const char *ot
   return set_text(query, json);
 }
 
+err_t ctl_queries_space(struct ctl_queries *q, const char *name)
+{
+  for (size_t i = 0; i < q->n; i++)
+    TRY(set_field(&q->items[i], "space", "space", "--space", json_string(name)));
+  return ERR_OK;
+}
+
+err_t ctl_queries_k(struct ctl_queries *q, uint64_t k)
+{
+  for (size_t i = 0; i < q->n; i++)
+    TRY(set_field(&q->items[i], "k", "k", "--k", json_integer((json_int_t)k)));
+  return ERR_OK;
+}
+
+static err_t read_vector(const char *numbers, json_t **out)
+{
+  AUTO(ctl_json_close) json_t *list = json_array();
+  const char *at = numbers;
+  char *end;
+
+  do {
+    double number = strtod(at, &end);
+    if (end == at || (*end && *end != ',') || json_array_append_new(list, json_real(number)) != 0)
+      FAIL(ERR_USAGE, "--vector expects numbers with commas between them, such as 0.3,-0.1,0.7, not %s",
+           log_quote(span_of_str(numbers)));
+    at = end + 1;
+  } while (*end);
+  *out = json_incref(list);
+  return ERR_OK;
+}
+
+err_t ctl_queries_vector(struct ctl_queries *q, const char *numbers)
+{
+  AUTO(ctl_json_close) json_t *vector = NULL;
+
+  TRY(read_vector(numbers, &vector));
+  for (size_t i = 0; i < q->n; i++)
+    TRY(set_field(&q->items[i], "vector", "vector", "--vector", json_incref(vector)));
+  return ERR_OK;
+}
+
 err_t ctl_queries_exclude_seen_by(struct ctl_queries *q, const char *user)
 {
   for (size_t i = 0; i < q->n; i++)

@@ -40,6 +40,15 @@ void ctl_queries_fini(struct ctl_queries *q);
  */
 err_t ctl_queries_add(struct ctl_queries *q, struct span text, const char *answer_topic);
 
+/* Give all queries a space, a k, or a vector. Returns ERR_USAGE if a text is not UTF-8, or no vector, or if a query has
+ * one of its own; ERR_MEMORY.
+ *
+ * numbers  with commas between them
+ */
+err_t ctl_queries_space(struct ctl_queries *q, const char *name);
+err_t ctl_queries_k(struct ctl_queries *q, uint64_t k);
+err_t ctl_queries_vector(struct ctl_queries *q, const char *numbers);
+
 /* Give all queries a filter.
  *
  * filter      text

@@ -12,6 +12,8 @@
 #include "daemon/ctl/text/ctl_max_per.h"
 #include "daemon/ctl/text/ctl_option.h"
 
+enum { K_DEFAULT = 10 };
+
 static void close_file(FILE **file)
 {
   if (*file && *file != stdin)
@@ -40,6 +42,9 @@ static err_t read_file(struct ctl_ask *a, const char *path)
 struct request {
   struct ctl_ask ask;
   uint64_t n_given;
+  const char *space;
+  uint64_t k; /* 0: not given */
+  const char *vector;
   const char *filter;
   const char *parameters;
   const char *user; /* of --exclude-seen-by */
@@ -82,6 +87,9 @@ static err_t take_options(struct request *r, int argc, char **argv)
   const struct ctl_option known[] = {
     { "json", .take = add_json, .context = r },
     { "file", .take = add_file, .context = r },
+    { "space", .text = &r->space },
+    { "k", .number = &r->k, .min = 1, .max = UINT32_MAX },
+    { "vector", .text = &r->vector },
     { "filter", .text = &r->filter },
     { "parameters", .text = &r->parameters },
     { "like", .text = &r->like },
@@ -101,12 +109,22 @@ static err_t take_options(struct request *r, int argc, char **argv)
   TRY(verify_key("--like", "a key", r->like));
   TRY(verify_key("--show", "names of attributes, such as title,price", r->shown));
   if (optind < argc)
-    FAIL(ERR_USAGE, "%s: give a query as --json QUERY, or a file of queries as --file FILE", argv[optind]);
-  if (r->n_given == 0)
-    FAIL(ERR_USAGE, "give a query as --json QUERY, or a file of queries as --file FILE");
+    FAIL(ERR_USAGE, "%s: give a query by its --vector or --like, as --json QUERY, or as a --file of queries",
+         argv[optind]);
+  if (r->n_given == 0 && !r->vector && !r->like)
+    FAIL(ERR_USAGE, "give a query by its --vector or --like, as --json QUERY, or as a --file of queries");
   if (r->parameters && !r->filter)
     FAIL(ERR_USAGE, "--parameters are for a filter: give it as --filter TEXT");
   return ERR_OK;
+}
+
+/* Without --json and --file, the options are a query. */
+static err_t add_query_of_options(struct request *r)
+{
+  if (r->n_given > 0)
+    return ERR_OK;
+  r->k = r->k ? r->k : K_DEFAULT;
+  return ctl_ask_add(&r->ask, "query", 1, span_of_str("{}"));
 }
 
 static err_t run_query(const struct ctl_options *options, int argc, char **argv)
@@ -115,6 +133,13 @@ static err_t run_query(const struct ctl_options *options, int argc, char **argv)
 
   TRY(ctl_ask_init(options, &r.ask));
   TRY(take_options(&r, argc, argv));
+  TRY(add_query_of_options(&r));
+  if (r.space)
+    TRY(ctl_queries_space(&r.ask.queries, r.space));
+  if (r.k)
+    TRY(ctl_queries_k(&r.ask.queries, r.k));
+  if (r.vector)
+    TRY(ctl_queries_vector(&r.ask.queries, r.vector));
   if (r.filter)
     TRY(ctl_queries_set_filter(&r.ask.queries, r.filter, r.parameters));
   if (r.user)
@@ -131,23 +156,27 @@ static err_t run_query(const struct ctl_options *options, int argc, char **argv)
 
 const struct ctl_command ctl_query_command = {
   .name = "query",
-  .arguments = "[--json QUERY]... [--file FILE.jsonl]... [--filter TEXT] [--like KEY]"
+  .arguments = "[--space NAME] [--k N] [--vector NUMBER,... | --like KEY] [--json QUERY]... [--file FILE.jsonl]..."
+               " [--filter TEXT]"
                " [--exclude-seen-by USER] [--max-per ATTRIBUTE:N] [--show ATTRIBUTE,...]"
                " [--boost WEIGHT:ATTRIBUTE[:HALF_LIFE]]... [--boost-if WEIGHT:FILTER]... [--now TIME]",
   .summary = "send queries through Kafka, and print the answers in the order of the queries",
-  .help = "  --json QUERY      a query: '{\"space\": \"SPACE\", \"k\": 10, \"vector\": [0.5, 1]}'; may be repeated\n"
+  .help = "  --space NAME      the space that is searched\n"
+          "  --k N             how many hits (default: 10, without --json and --file)\n"
+          "  --vector NUMBER,...\n"
+          "                    the query's vector: 0.5,1\n"
+          "  --like KEY        ask for items like this one, without a vector\n"
+          "  --json QUERY      a query: '{\"space\": \"SPACE\", \"k\": 10, \"vector\": [0.5, 1]}'; may be repeated\n"
           "  --file FILE       a file with one query per line; - for standard input; may be repeated. For many\n"
           "                    queries see topk\n"
           "  --filter TEXT     a filter for all of these queries: 'price < $1 and country in $2'\n"
           "  --parameters JSON the values of $1, $2, ... in it: '[20, [\"de\", \"at\"]]'\n"
-          "  --like KEY        ask for items like this one; the queries then have no vectors:\n"
-          "                    --json '{\"space\": \"SPACE\", \"k\": 10}' --like KEY\n"
           "  --exclude-seen-by USER\n"
           "                    leave out what this user has seen\n"
           "  --max-per ATTRIBUTE:N\n"
           "                    at most N hits with the same value of this attribute\n"
           "  --show ATTRIBUTE,...\n"
-          "                    show these attributes of each hit: title,price. '*' shows all\n"
+          "                    show these attributes of each hit: title,price; all with '*'\n"
           "  --boost WEIGHT:ATTRIBUTE[:HALF_LIFE]\n"
           "                    add WEIGHT times this attribute to the score of each item: 0.2:popularity. Of a time,\n"
           "                    add WEIGHT times 2^(-age / HALF_LIFE): 0.5:published:7d; s, m, h and d are its units.\n"
@@ -160,7 +189,8 @@ const struct ctl_command ctl_query_command = {
           "  --format FORMAT   table (default), or json: the answers as received, one per line\n"
           "  --timeout-ms N    how long to wait for the next answer (default: 10000)\n"
           "\n"
-          "A query without an id gets one. The exit status is 1 if a query could not be used, was not answered, or\n"
+          "Other options add to the queries of --json and --file, which have no such field of their own. A query\n"
+          "without an id gets one. The exit status is 1 if a query could not be used, was not answered, or\n"
           "was answered with an error.\n",
   .run = run_query,
 };

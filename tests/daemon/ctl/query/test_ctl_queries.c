@@ -64,6 +64,30 @@ static void unusable_queries_are_refused(void **state)
   ctl_queries_fini(&q);
 }
 
+static void a_space_a_k_and_a_vector_go_to_all_queries_that_have_none(void **state)
+{
+  const char *wrong[] = { "", ",", "1,", "1,,2", "1;2", "1 ,2", "x", "nan", "1e999", "[1]" };
+  struct ctl_queries q;
+
+  (void)state;
+  assert_int_equal(ctl_queries_init(&q), ERR_OK);
+  assert_int_equal(add(&q, "{\"id\":\"a\"}"), ERR_OK);
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    assert_int_equal(ctl_queries_vector(&q, wrong[i]), ERR_USAGE);
+    assert_non_null(strstr(err_message(), "--vector expects numbers with commas between them"));
+  }
+  assert_int_equal(ctl_queries_space(&q, "\xff"), ERR_USAGE);
+  assert_int_equal(ctl_queries_space(&q, "films"), ERR_OK);
+  assert_int_equal(ctl_queries_k(&q, 3), ERR_OK);
+  assert_int_equal(ctl_queries_vector(&q, "-0.5,2"), ERR_OK);
+  assert_string_equal(q.items[0].text, "{\"id\":\"a\",\"space\":\"films\",\"k\":3,\"vector\":[-0.5,2.0]}");
+  assert_int_equal(ctl_queries_k(&q, 4), ERR_USAGE);
+  assert_non_null(strstr(err_message(), "query a has a field k of its own: leave out --k"));
+  assert_int_equal(ctl_queries_vector(&q, "1"), ERR_USAGE);
+  assert_int_equal(ctl_queries_space(&q, "films"), ERR_USAGE);
+  ctl_queries_fini(&q);
+}
+
 static void a_filter_goes_to_all_queries_that_have_none(void **state)
 {
   struct ctl_queries q;
@@ -198,6 +222,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_query_without_an_id_gets_one_of_its_own),
     cmocka_unit_test(unusable_queries_are_refused),
+    cmocka_unit_test(a_space_a_k_and_a_vector_go_to_all_queries_that_have_none),
     cmocka_unit_test(a_filter_goes_to_all_queries_that_have_none),
     cmocka_unit_test(a_limit_on_the_hits_of_a_value_goes_to_all_queries_that_have_none),
     cmocka_unit_test(attributes_to_show_go_to_all_queries_that_have_none),
