@@ -148,7 +148,7 @@ static void await_open_letters(struct ctl_context *ctx)
     AUTO(ctl_json_close) json_t *status = NULL;
     if (http_get_status(ctx->http, &status) != ERR_OK)
       return;
-    uint64_t n = ctl_json_count(status, "open_dead_letters");
+    uint64_t n = ctl_json_count(status, "undelivered_dead_letters");
     if (n == 0)
       return;
     if (clock_now_ns() >= until_ns) {

@@ -111,7 +111,7 @@ void catalogue_status_json(struct catalogue_report *r, json_t *root)
   json_put(root, "catalogue_log", partitions_json(r));
   json_put(root, "unknown_spaces", unknown_json(&r->unknown_spaces, "parts"));
   json_put(root, "unknown_attributes", unknown_json(&r->unknown_attributes, "values"));
-  json_put_count(root, "open_dead_letters", r->n_open_letters);
+  json_put_count(root, "undelivered_dead_letters", r->n_open_letters);
   catalogue_report_unlock(r);
 }
 

@@ -8,8 +8,8 @@
 
 #include "daemon/catalogue/catalogue_report.h"
 
-/* Add the fields `problem`, `rebuild`, `catalogue_log`, `unknown_spaces`, `unknown_attributes` and `open_dead_letters`
- * to /status. */
+/* Add the fields `problem`, `rebuild`, `catalogue_log`, `unknown_spaces`, `unknown_attributes` and
+ * `undelivered_dead_letters` to /status. */
 void catalogue_status_json(struct catalogue_report *r, json_t *root);
 
 /* Return how many records are not applied yet, of all partitions. */
