@@ -87,8 +87,8 @@ static err_t read_numbers(struct rows *r, size_t row)
   tensor_floats(&r->array.tensor, row * r->width, r->width, r->numbers);
   for (size_t i = 0; i < r->width; i++) {
     if (!(fabsf(r->numbers[i]) <= NUMBER_MAX))
-      FAIL(ERR_ITEM, "%s, row %zu: number %zu, counted from 0, is %g; it must be from -%g to %g",
-           r->loading->options->path, row, i, (double)r->numbers[i], (double)NUMBER_MAX, (double)NUMBER_MAX);
+      FAIL(ERR_ITEM, "%s, row %zu: number %zu is %g; it must be from -%g to %g", r->loading->options->path, row, i,
+           (double)r->numbers[i], (double)NUMBER_MAX, (double)NUMBER_MAX);
   }
   return ERR_OK;
 }

@@ -237,7 +237,7 @@ static err_t next_line(struct ctl_topk_queries *q, struct ctl_topk_query *out)
   return ERR_OK;
 }
 
-/* Answers are found by ids. Those of rows without --ids are the rows' numbers. */
+/* Answers are found by ids. Those of rows without --keys are the rows' numbers. */
 static err_t verify_unique(struct ctl_topk_queries *q, const struct ctl_topk_query *query)
 {
   const json_t *other = json_object_get(q->ids, query->id);
