@@ -60,6 +60,14 @@ def jars_dir():
     return Path(os.environ.get("KAFKA_JARS", ROOT / "build" / "deps" / "kafka"))
 
 
+def classes_path():
+    """Kafka's classes as the JVM has them in memory: a start with this file takes half of the processor time.
+
+    tests/broker/kafka_broker.py save-classes writes it. A JVM of another version ignores it.
+    """
+    return jars_dir().resolve() / "classes.jsa"
+
+
 def why_unavailable():
     """Say why Kafka cannot run on this machine; None if it can."""
     if shutil.which("java") is None:
@@ -116,11 +124,13 @@ def random_cluster_id():
 
 
 class KafkaNode:
-    def __init__(self, folder, port=None, properties=None, heap_mb=320, outlives_us=False, young_mb=None):
+    def __init__(self, folder, port=None, properties=None, heap_mb=320, outlives_us=False, young_mb=None,
+                 saves_classes=False):
         """Nothing is written before start(). Without a port, a free one is chosen.
 
-        young_mb  of the heap, which is taken at once, for new objects: whenever they are full, the broker stops to
-                  collect garbage, and stops_ms() tells
+        young_mb       of the heap, which is taken at once, for new objects: whenever they are full, the broker stops to
+                       collect garbage, and stops_ms() tells
+        saves_classes  when it ends, it writes classes_path()
         """
         self.folder = Path(folder).resolve()
         ports = free_ports(2)
@@ -134,6 +144,7 @@ class KafkaNode:
         self.heap_mb = heap_mb
         self.outlives_us = outlives_us
         self.young_mb = young_mb
+        self.saves_classes = saves_classes
         self.properties = {
             **PROPERTIES,
             "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self.controller_port}",
@@ -160,17 +171,22 @@ class KafkaNode:
 
     def _spawn(self):
         with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen(self._java("kafka.Kafka", str(self.config_path)), cwd=self.folder,
-                                            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                                            start_new_session=self.outlives_us)
+            self.process = subprocess.Popen(self._java("kafka.Kafka", str(self.config_path), saves=self.saves_classes),
+                                            cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=subprocess.STDOUT, start_new_session=self.outlives_us)
         (self.folder / "pid").write_text(f"{self.process.pid}\n")
 
-    def _java(self, main, *arguments):
+    def _java(self, main, *arguments, saves=False):
         heap = ["-Xms128m"]
         if self.young_mb:
             heap = [f"-Xms{self.heap_mb}m", f"-Xmn{self.young_mb}m", f"-Xlog:gc:file={self.stops_path}"]
+        classes = []
+        if saves:
+            classes = [f"-XX:ArchiveClassesAtExit={classes_path()}"]
+        elif classes_path().exists():
+            classes = [f"-XX:SharedArchiveFile={classes_path()}"]
         return ["java", *heap, f"-Xmx{self.heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
-                "-Djava.net.preferIPv4Stack=true",
+                *classes, "-Djava.net.preferIPv4Stack=true",
                 f"-Dlog4j.configuration=file:{self.folder}/log4j.properties",
                 "-cp", f"{jars_dir().resolve()}/*", main, *arguments]
 

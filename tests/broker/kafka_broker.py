@@ -3,12 +3,13 @@
 """A temporary Kafka broker for tests: one KRaft node on free loopback ports, with its data in a temporary directory.
 
     with KafkaBroker() as broker:
-        producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
+        producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0})
 
 As a program it runs until interrupted:
 
     tests/broker/kafka_broker.py run [--topics NAME:PARTITIONS ...] [--port PORT]
     tests/broker/kafka_broker.py check      start, write, read and stop; exits with status 0 if all of that works
+                                 check --save-classes   the same, and write what makes later starts faster
 
 kafka_faults.py causes the faults of users, operators and disks on such a broker.
 """
@@ -23,7 +24,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "ops"))
-from kafka_node import KafkaMissing, KafkaNode, why_unavailable  # noqa: E402, F401
+from kafka_node import KafkaMissing, KafkaNode, classes_path, why_unavailable  # noqa: E402, F401
 
 TIMEOUT_S = 120  # of a request, and of waiting for what it has asked for. A busy machine may need most of it
 
@@ -42,8 +43,8 @@ FOR_TESTS = {
 
 
 class KafkaBroker(KafkaNode):
-    def __init__(self, port=None, properties=None, **memory):
-        super().__init__(tempfile.mkdtemp(prefix="sluice-kafka-"), port, {**FOR_TESTS, **(properties or {})}, **memory)
+    def __init__(self, port=None, properties=None, **process):
+        super().__init__(tempfile.mkdtemp(prefix="sluice-kafka-"), port, {**FOR_TESTS, **(properties or {})}, **process)
         self._admin = None
 
     def __enter__(self):
@@ -126,13 +127,13 @@ def run(arguments):
         sys.exit(f"the broker ended:\n{broker.log_tail()}")
 
 
-def check(_):
+def check(arguments):
     import confluent_kafka
     started = time.monotonic()
-    with KafkaBroker() as broker:
+    with KafkaBroker(saves_classes=arguments.save_classes) as broker:
         print(f"ready at {broker.bootstrap} after {time.monotonic() - started:.1f} s", flush=True)
         broker.create_topic("check", 2)
-        producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
+        producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0})
         producer.produce("check", b"value", b"key")
         if producer.flush(10):
             sys.exit("a message could not be written")
@@ -153,7 +154,9 @@ def main():
     run_parser.add_argument("--topics", nargs="*", default=[], metavar="NAME[:PARTITIONS]")
     run_parser.add_argument("--port", type=int)
     run_parser.set_defaults(function=run)
-    commands.add_parser("check", help="start, write, read, stop").set_defaults(function=check)
+    check_parser = commands.add_parser("check", help="start, write, read, stop")
+    check_parser.add_argument("--save-classes", action="store_true", help=f"write {classes_path().name} beside the jars")
+    check_parser.set_defaults(function=check)
     arguments = parser.parse_args()
     try:
         arguments.function(arguments)
