@@ -26,6 +26,7 @@ enum {
   QUERY_PARAMETER_VALUES_MAX = 10000, /* values of all parameters of a filter */
   QUERY_EXPLAIN_MAX = 16,             /* keys */
   QUERY_BOOSTS_MAX = 8,               /* boosts */
+  QUERY_MMR_MAX = 1000,               /* candidates of mmr */
 };
 
 /* Limit on the weight of a boost, in magnitude. */
@@ -41,6 +42,14 @@ struct key_set;
 struct max_per {
   struct span attribute; /* its name */
   uint32_t n;            /* 0: there is no such limit */
+};
+
+/* Hits that differ from each other: they are chosen among the best items by maximal marginal relevance (engine/mmr.h).
+ */
+struct mmr {
+  uint32_t candidates; /* how many of the best items they are chosen among, at least k; 0: there is no mmr */
+  double diversity;    /* above 0, at most 1 */
+  bool is_left_open;   /* the answer has all candidates, with their vectors: a merge is to choose */
 };
 
 /* What is added to the score of each item: a multiple of an attribute, or a constant for the items that a filter
@@ -80,6 +89,7 @@ struct query {
   const struct filter_node *tree; /* the filter, parsed by engine_check_filter(); NULL: there is none */
   struct span tree_key;           /* equal bytes for equal trees */
   struct max_per max_per;
+  struct mmr mmr;
   struct boost *boosts;
   size_t n_boosts;
   bool has_now;            /* the next field is known */
@@ -115,6 +125,7 @@ struct hit {
   struct value value; /* of the attribute of max_per; VALUE_NULL: the item has none, or the query has no max_per */
   struct attribute_value *attributes; /* those of the query's attributes that the item has, in the query's order */
   size_t n_attributes;
+  struct floats vector; /* of a candidate that a merge may choose; else empty */
 };
 
 /* Compare two hits for qsort(): the best first, those of equal scores in the order of their keys. */
@@ -123,8 +134,8 @@ int query_compare_hits(const void *a, const void *b);
 /* The guarantees of an answer. */
 struct receipt {
   bool is_exact;
-  bool has_bound; /* false: the hits are all admitted items, but for those that max_per leaves out */
-  float bound;    /* no item outside the hits scores above this, but for those that max_per leaves out */
+  bool has_bound; /* false: the hits are all admitted items, but for those that max_per or mmr leave out */
+  float bound;    /* no item outside the hits scores above this, but for those that max_per or mmr leave out */
 };
 
 /* The work of a search. */
@@ -155,6 +166,7 @@ enum verdict {
   VERDICT_OUTRANKED = 9,
   VERDICT_MISSED = 10,
   VERDICT_CROWDED_OUT = 11,
+  VERDICT_PASSED_OVER = 12,
 };
 
 /* Why an item is a hit, or not. */
@@ -193,7 +205,7 @@ struct answer {
   uint32_t generation; /* of the space, from 1 on; 0: there are no hits */
   char model[ANSWER_MODEL_DIGITS + 1];
   struct method method; /* the one that ran */
-  struct hit *hits;     /* best first */
+  struct hit *hits;     /* best first, with mmr in the order in which they were chosen */
   size_t n_hits;
   struct explanation *explanations; /* of the query's explain, in its order */
   size_t n_explanations;

@@ -13,6 +13,7 @@
 #include "engine/hit_attributes.h"
 #include "engine/like.h"
 #include "engine/max_per.h"
+#include "engine/mmr.h"
 
 /* The names that a refusal lists, if they are not too many. */
 struct names {
@@ -106,6 +107,7 @@ static err_t check_query(const struct engine *e, const struct arena *a, const st
     FAIL(ERR_QUERY, "query: k is %u; it must be from 1 to %zu (query.max_k)", query->k, e->max_k);
   if (query->max_per.n)
     TRY(max_per_check(&query->max_per, &e->attributes));
+  TRY(mmr_check(query, e->max_k, s, &e->backends));
   TRY(boosts_check(query, &e->attributes));
   TRY(hit_attributes_check(query, &e->attributes));
   return query->like.n ? like_check(query, s, &e->backends) : s->similarity->check_query(s->model, query);

@@ -1,26 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The data of an item's part, read from the columns of the first backend that can tell. */
+/* The vector of an item's part, as that of a query. */
 #include "engine/like.h"
 
 #include <string.h>
 
-static const struct columns_ops *ops_of(const struct backend *backend, const struct space *space)
-{
-  return backend->columns[space->similarity->kind];
-}
-
-static bool can_read(const struct space *space, const struct backends *backends)
-{
-  for (size_t b = 0; b < backends->n; b++) {
-    if (ops_of(backends->at[b], space)->read_vector)
-      return true;
-  }
-  return false;
-}
+#include "engine/item_vectors.h"
 
 bool like_is_possible(const struct space *space, const struct backends *backends)
 {
-  return space->similarity->has_alike_queries && can_read(space, backends);
+  return space->similarity->has_alike_queries && item_vectors_can_be_read(space, backends);
 }
 
 err_t like_check(const struct query *query, const struct space *space, const struct backends *backends)
@@ -29,22 +17,7 @@ err_t like_check(const struct query *query, const struct space *space, const str
     FAIL(ERR_QUERY, "like: the query has a vector, or other data of its own, as well: leave one of the two out");
   if (!space->similarity->has_alike_queries)
     FAIL(ERR_QUERY, "like: a query of a %s space has other data than an item: send a vector", space->similarity->name);
-  if (!can_read(space, backends))
-    FAIL(ERR_QUERY, "like: the items are in the memory of a GPU only (engine.backend: cuda)");
-  return ERR_OK;
-}
-
-/* Read the vector of a slot that has a part. */
-static err_t read_vector(const struct arena *arena, const struct arena_space *space, uint32_t slot,
-                         struct region *region, struct floats *out)
-{
-  *out = (struct floats){ 0 };
-  ARENA_FOR_EACH_BACKEND (arena, b) {
-    const struct columns *columns = space->on[b];
-    if (columns->ops->read_vector && out->n == 0)
-      TRY(columns->ops->read_vector(columns, slot, region, out));
-  }
-  return ERR_OK;
+  return item_vectors_check(space, backends, "like");
 }
 
 /* Exclude the item, before the keys that the query names. */
@@ -74,7 +47,7 @@ err_t like_resolve(const struct arena *arena, size_t space, const struct query *
     return ERR_OK;
   TRY(region_array(region, 1, sizeof *copy, &copy));
   *copy = *query;
-  TRY(read_vector(arena, &arena->spaces[space], slot, region, &copy->vector));
+  TRY(item_vectors_read(arena, &arena->spaces[space], slot, region, &copy->vector));
   *out = copy;
   return exclude_item(copy, region);
 }

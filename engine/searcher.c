@@ -9,6 +9,7 @@
 #include "engine/explain.h"
 #include "engine/hit_attributes.h"
 #include "engine/like.h"
+#include "engine/mmr.h"
 #include "engine/search_rounds.h"
 
 /* Memory that a searcher keeps for its next search. Hardly any batch takes more. */
@@ -68,7 +69,8 @@ void searcher_set_aside(struct searcher *s)
   s->is_uncounted = true;
 }
 
-/* Replace the queries that ask for items like one. A query without such an item is answered with an error. */
+/* Replace the queries that ask for items like one, which are answered with an error if there is none, and those whose
+ * hits are chosen among more candidates. */
 static err_t resolve(const struct search *s, const struct query *const *queries, size_t n, struct answer *answers,
                      const struct query *const **out)
 {
@@ -83,6 +85,8 @@ static err_t resolve(const struct search *s, const struct query *const *queries,
       TRY(like_resolve(s->arena, search_place(s), queries[i], region, &resolved[i], &problem));
     answers[i].error = problem ? ANSWER_BAD_QUERY : ANSWER_OK;
     answers[i].error_message = problem;
+    if (!problem)
+      TRY(mmr_widen(resolved[i], region, &resolved[i]));
   }
   *out = resolved;
   return ERR_OK;
@@ -147,13 +151,19 @@ static err_t show_attributes(const struct search *s, const struct query *query, 
 
 static err_t search_arena(struct search *s, const struct query *const *queries, size_t n, struct answer *answers)
 {
-  TRY(resolve(s, queries, n, answers, &queries));
-  TRY(search_groups_admit(s, queries, n));
-  TRY(search_rounds(s, queries, n, answers));
+  const struct query *const *resolved;
+
+  TRY(resolve(s, queries, n, answers, &resolved));
+  TRY(search_groups_admit(s, resolved, n));
+  TRY(search_rounds(s, resolved, n, answers));
   for (size_t i = 0; i < n; i++) {
-    if (queries[i]->n_explain > 0 && !answers[i].error)
-      TRY(explain(s, queries[i], &s->admission.admits[i], &answers[i]));
-    if (queries[i]->n_attributes > 0 && !answers[i].error)
+    if (answers[i].error)
+      continue;
+    if (queries[i]->n_explain > 0)
+      TRY(explain(s, resolved[i], &s->admission.admits[i], &answers[i]));
+    if (queries[i]->mmr.candidates > 0)
+      TRY(mmr_finish(s->arena, s->in, s->searcher->engine->kernels, queries[i], &s->searcher->scratch, &answers[i]));
+    if (queries[i]->n_attributes > 0)
       TRY(show_attributes(s, queries[i], &answers[i]));
   }
   return ERR_OK;

@@ -18,6 +18,7 @@ enum { TOPIC_TIMEOUT_MS = 500 };
 err_t merge_batch_init(const struct merge_batch_context *context, struct merge_batch *out)
 {
   *out = (struct merge_batch){ .with = *context };
+  TRY(kernels_get(isa_detect(), &out->kernels));
   TRY(mem_array(MERGE_BATCH_MAX, sizeof *out->replies, &out->replies));
   TRY(mem_array(MERGE_BATCH_MAX * REPLY_HEADERS, sizeof *out->headers, &out->headers));
   TRY(mem_array(2 * MERGE_BATCH_MAX, sizeof *out->messages, &out->messages));
@@ -128,10 +129,10 @@ static err_t encode(struct merge_batch *b, const struct answer *answer, struct m
 }
 
 /* The shards have made spans of the search. Those of the merge begin with the first part. */
-static void begin_trace(struct merge_batch *b, const struct open_join *join, uint32_t k, const struct answer *answer,
-                        struct merge_reply *reply)
+static void begin_trace(struct merge_batch *b, const struct open_join *join, const struct partial *head,
+                        const struct answer *answer, struct merge_reply *reply)
 {
-  const struct query query = { .space = answer->space, .k = k };
+  const struct query query = { .space = answer->space, .k = head->mmr_k ? head->mmr_k : head->k };
 
   reply->traced = tracing_begin(b->with.tracing, &reply->trace, join->since_ns);
   if (!reply->traced)
@@ -150,13 +151,13 @@ err_t merge_batch_add(struct merge_batch *b, const struct open_join *join)
 
   TRY(read_parts(join, &b->region, &parts));
   TRY(take_query(b, join, &parts[0].head, &reply));
-  TRY(merge_decide(parts, join->n_parts, &b->region, &answer));
+  TRY(merge_decide(b->kernels, parts, join->n_parts, &b->region, &answer));
   answer.merged_us = (uint32_t)((clock_now_ns() - join->since_ns) / CLOCK_NS_PER_US);
   reply.id = answer.id;
   reply.space = answer.space;
   reply.error = answer.error;
   reply.is_incomplete = !answer.error && answer.n_parts < answer.n_shards;
-  begin_trace(b, join, parts[0].head.k, &answer, &reply);
+  begin_trace(b, join, &parts[0].head, &answer, &reply);
   TRY(encode(b, &answer, &reply));
   query_trace_note_sent(reply.traced, reply.topic);
   b->messages[b->n].fate = SENDER_QUEUED;

@@ -17,6 +17,7 @@
 #include "ingest/kafka/trace_headers.h"
 #include "ingest/readers/transaction.h"
 #include "ingest/wire/wire.h"
+#include "kernels/kernels.h"
 
 enum { MERGE_BATCH_MAX = 256, MERGE_BATCH_BYTES = 8 << 20 };
 
@@ -55,6 +56,7 @@ struct merge_batch_context {
 
 struct merge_batch {
   struct merge_batch_context with;
+  const struct kernels *kernels;
   struct region region;
   struct span mark; /* the value of every mark */
   struct region mark_region;

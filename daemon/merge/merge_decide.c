@@ -110,6 +110,7 @@ static err_t fail_missing(const struct layout *layout, struct region *r, struct 
 static const char *find_unknown(const struct partial *a, const struct partial *b)
 {
   return a->max_per != b->max_per         ? "max_per"
+         : a->mmr_k != b->mmr_k           ? "mmr"
          : a->boosts != b->boosts         ? "boosts"
          : a->attributes != b->attributes ? "attributes"
                                           : NULL;
@@ -187,7 +188,8 @@ static const struct merge_part *find_other(const struct layout *layout)
   return NULL;
 }
 
-err_t merge_decide(struct merge_part *parts, size_t n, struct region *r, struct answer *out)
+err_t merge_decide(const struct kernels *kernels, struct merge_part *parts, size_t n, struct region *r,
+                   struct answer *out)
 {
   struct layout layout = choose_layout(parts, n);
   const struct merge_part *error = find_error(&layout), *other = find_other(&layout);
@@ -202,5 +204,5 @@ err_t merge_decide(struct merge_part *parts, size_t n, struct region *r, struct 
     return fail_others(&layout, other, r, out);
   TRY(region_array(r, layout.n, sizeof *joined, &joined));
   size_t n_joined = list_most(&layout, joined);
-  return n_joined ? merge_join(joined, n_joined, r, out) : pass_error(&layout, error, r, out);
+  return n_joined ? merge_join(kernels, joined, n_joined, r, out) : pass_error(&layout, error, r, out);
 }

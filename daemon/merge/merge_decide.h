@@ -12,9 +12,11 @@
  *   a shard is missing, or has an      with allow_partial the joined answer of the others, else the first shard's
  *   error, or another model            error, else PARTIAL, which names the shards
  *
- * parts  [n], n is at least 1; sorted here
- * out    borrows from the parts; lives in the region
+ * kernels  see merge_join()
+ * parts    [n], n is at least 1; sorted here
+ * out      borrows from the parts; lives in the region
  */
-err_t merge_decide(struct merge_part *parts, size_t n, struct region *r, struct answer *out);
+err_t merge_decide(const struct kernels *kernels, struct merge_part *parts, size_t n, struct region *r,
+                   struct answer *out);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/crowding.h"
+#include "engine/mmr.h"
 
 /* A part's hits on their way into the answer. */
 struct lane {
@@ -232,7 +233,8 @@ static err_t join_explanations(const struct merge_part *const *parts, size_t n, 
   return ERR_OK;
 }
 
-err_t merge_join(const struct merge_part *const *parts, size_t n, struct region *r, struct answer *out)
+err_t merge_join(const struct kernels *kernels, const struct merge_part *const *parts, size_t n, struct region *r,
+                 struct answer *out)
 {
   const struct answer *first = &parts[0]->answer;
 
@@ -254,5 +256,6 @@ err_t merge_join(const struct merge_part *const *parts, size_t n, struct region 
   join_receipt(parts, n, out);
   join_counts(parts, n, out);
   join_times(parts, n, out);
-  return ERR_OK;
+  const struct partial *head = &parts[0]->head;
+  return head->mmr_k ? mmr_choose(kernels, head->diversity, head->mmr_k, r, out) : ERR_OK;
 }

@@ -6,6 +6,7 @@
 
 #include "base/partial.h"
 #include "base/region.h"
+#include "kernels/kernels.h"
 
 /* A part: its head and its answer, decoded. */
 struct merge_part {
@@ -19,10 +20,14 @@ struct merge_part {
  * parts', and never below the last hit, which may tie with items that were not returned. A missing shard may have any
  * items: the bound is infinite then.
  *
- * parts  [n] of different shards of one layout, none with an error; n is at least 1
- * n      if it is less than head.n_shards, the others are missing
- * out    borrows from the parts; lives in the region. Its times are those of the slowest shard; merged_us is not set
+ * With mmr, these are the candidates, among which the hits are chosen then.
+ *
+ * kernels  of any level: they give the same bits
+ * parts    [n] of different shards of one layout, none with an error; n is at least 1
+ * n        if it is less than head.n_shards, the others are missing
+ * out      borrows from the parts; lives in the region. Its times are those of the slowest shard; merged_us is not set
  */
-err_t merge_join(const struct merge_part *const *parts, size_t n, struct region *r, struct answer *out);
+err_t merge_join(const struct kernels *kernels, const struct merge_part *const *parts, size_t n, struct region *r,
+                 struct answer *out);
 
 #endif

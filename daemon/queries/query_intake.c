@@ -175,6 +175,7 @@ static err_t check_query(const struct query_intake *in, struct pending_query *qu
 static void accept(struct query_intake *in, struct pending_query *query)
 {
   config_shard_keep(in->with->config, query->query.at_least, &query->query.n_at_least);
+  query->query.mmr.is_left_open = config_is_shard(in->with->config);
   err_code_t err = check_query(in, query);
 
   if (err != ERR_OK)

@@ -160,6 +160,19 @@ static void trim(struct columns *columns, size_t from, size_t to)
                 layout.short_average * SKETCH_BLOCK_ITEMS * sizeof *c->short_averages);
 }
 
+/* The item's vector is its components, one after the other. Each has the same length. */
+static err_t read_vector(const struct columns *columns, uint32_t slot, struct region *region, struct floats *out)
+{
+  const struct mol_columns *c = mol_columns_of(columns);
+  size_t n = mol_item_layout(c->model).components;
+  float *v;
+
+  TRY(region_array(region, n, sizeof *v, &v));
+  memcpy(v, c->components + slot * n, n * sizeof *v);
+  *out = (struct floats){ v, n };
+  return ERR_OK;
+}
+
 const struct columns_ops mol_columns_cpu = {
   .open = open_columns,
   .close = close_columns,
@@ -170,4 +183,5 @@ const struct columns_ops mol_columns_cpu = {
   .drop = drop,
   .move = move,
   .trim = trim,
+  .read_vector = read_vector,
 };

@@ -69,8 +69,9 @@ struct columns_ops {
    * last call. NULL: there is nothing to give back. */
   void (*trim)(struct columns *c, size_t from, size_t to);
 
-  /* Read the vector of a slot that has a part: the query's data that is like it. It lives in the region. NULL: the
-   * columns cannot tell. Only for similarities with has_alike_queries. Returns ERR_MEMORY. */
+  /* Read the vector of a slot that has a part: items with similar directions of their vectors are like each other. If
+   * the similarity has_alike_queries, it is also the data of a query that is like the item. It lives in the region.
+   * NULL: the columns cannot tell. Returns ERR_MEMORY. */
   err_t (*read_vector)(const struct columns *c, uint32_t slot, struct region *region, struct floats *out);
 
   /* Make the tables of one prepared query (score_tables.h). They live in the region, and are valid as long as a search

@@ -23,6 +23,8 @@ static_assert((int)VERDICT_SEEN == (int)SLUICE__V1__EXPLANATION__VERDICT__SEEN, 
 static_assert((int)VERDICT_HIT == (int)SLUICE__V1__EXPLANATION__VERDICT__HIT, "the verdicts of the schema");
 static_assert((int)VERDICT_CROWDED_OUT == (int)SLUICE__V1__EXPLANATION__VERDICT__CROWDED_OUT,
               "the verdicts of the schema");
+static_assert((int)VERDICT_PASSED_OVER == (int)SLUICE__V1__EXPLANATION__VERDICT__PASSED_OVER,
+              "the verdicts of the schema");
 static_assert((int)VERDICT_MISSED == (int)SLUICE__V1__EXPLANATION__VERDICT__MISSED, "the verdicts of the schema");
 
 /* Fields that JSON shows even if they are 0, because a reader expects them. */
@@ -91,6 +93,8 @@ static err_t make_hits(const struct answer *answer, struct region *r, Sluice__V1
     if (hit->value.kind != VALUE_NULL)
       TRY(wire_value_make(&hit->value, r, &hits[i].value));
     TRY(make_attributes(hit, r, &hits[i]));
+    hits[i].vector = (float *)(uintptr_t)hit->vector.v;
+    hits[i].n_vector = hit->vector.n;
     out->hits[i] = &hits[i];
   }
   out->n_hits = answer->n_hits;

@@ -36,6 +36,7 @@ static err_t read_hits(const Sluice__V1__Answer *m, struct region *r, struct ans
       out->hits[i].similarity = hit->similarity;
     TRY(wire_value_read(hit->value, ERR_WIRE, r, &out->hits[i].value));
     TRY(read_attributes(hit, r, &out->hits[i]));
+    out->hits[i].vector = (struct floats){ hit->vector, hit->n_vector };
   }
   out->n_hits = m->n_hits;
   return ERR_OK;

@@ -53,6 +53,8 @@ err_t wire_encode_partial(const struct partial *partial, struct region *r, struc
   message.of = partial->n_shards;
   message.is_json = partial->is_json;
   message.k = partial->k;
+  message.mmr_k = partial->mmr_k;
+  message.diversity = partial->diversity;
   message.max_per = partial->max_per;
   message.boosts = partial->boosts;
   message.attributes = partial->attributes;
@@ -133,6 +135,8 @@ err_t wire_decode_partial(struct span value, struct region *r, struct partial *o
     .is_json = m->is_json,
     .reply_topic = span_of_str(m->reply_topic),
     .k = m->k,
+    .mmr_k = m->mmr_k,
+    .diversity = m->diversity,
     .max_per = m->max_per,
     .boosts = m->boosts,
     .attributes = m->attributes,

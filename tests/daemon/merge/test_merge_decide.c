@@ -13,6 +13,7 @@
 
 enum { PARTS_MAX = 8 };
 
+static const struct kernels *kernels;
 static struct region region;
 static struct merge_part parts[PARTS_MAX];
 static size_t n_parts;
@@ -60,7 +61,7 @@ static void add_error(uint32_t shard, uint32_t n_shards, bool allow_partial, enu
 
 static void decide(void)
 {
-  assert_ok(merge_decide(parts, n_parts, &region, &out));
+  assert_ok(merge_decide(kernels, parts, n_parts, &region, &out));
 }
 
 static void assert_error(enum answer_error error, const char *message)
@@ -167,6 +168,15 @@ static void a_daemon_that_does_not_know_max_per_is_told_apart(void **state)
   add(1, 2, "m", false);
   decide();
   assert_error(ANSWER_PARTIAL, "shard 0 and shard 1 are of different versions: one does not know max_per");
+}
+
+static void a_daemon_that_does_not_know_mmr_is_told_apart(void **state)
+{
+  (void)state;
+  add(0, 2, "m", false)->head.mmr_k = 2;
+  add(1, 2, "m", false);
+  decide();
+  assert_error(ANSWER_PARTIAL, "shard 0 and shard 1 are of different versions: one does not know mmr");
 }
 
 static void a_daemon_that_does_not_know_boosts_is_told_apart(void **state)
@@ -291,6 +301,7 @@ int main(void)
     cmocka_unit_test_setup(different_models_are_not_joined, begin),
     cmocka_unit_test_setup(generations_with_the_same_file_are_not_joined, begin),
     cmocka_unit_test_setup(a_daemon_that_does_not_know_max_per_is_told_apart, begin),
+    cmocka_unit_test_setup(a_daemon_that_does_not_know_mmr_is_told_apart, begin),
     cmocka_unit_test_setup(a_daemon_that_does_not_know_boosts_is_told_apart, begin),
     cmocka_unit_test_setup(a_daemon_that_does_not_know_attributes_is_told_apart, begin),
     cmocka_unit_test_setup(parts_without_boosts_are_not_joined_with_those_that_have_them, begin),
@@ -302,5 +313,7 @@ int main(void)
     cmocka_unit_test_setup(the_most_complete_layout_is_used, begin),
   };
 
+  if (kernels_get(isa_detect(), &kernels) != ERR_OK)
+    return 1;
   return cmocka_run_group_tests(tests, NULL, end_all);
 }

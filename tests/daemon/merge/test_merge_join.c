@@ -11,11 +11,13 @@
 #include <cmocka.h>
 
 #include "daemon/merge/merge_join.h"
+#include "engine/mmr.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/dice.h"
 
-enum { ITEMS_MAX = 60, SHARDS_MAX = 7, ROUNDS = 5000, KEY_BYTES = 8 };
+enum { ITEMS_MAX = 60, SHARDS_MAX = 7, ROUNDS = 5000, KEY_BYTES = 8, DIM = 3 };
 
+static const struct kernels *kernels;
 static uint64_t seed;
 
 /* A catalogue of items whose scores often tie, in order of score and key. */
@@ -23,6 +25,7 @@ struct world {
   char keys[ITEMS_MAX][KEY_BYTES];
   struct hit items[ITEMS_MAX];
   struct attribute_value shown[ITEMS_MAX];
+  float vectors[ITEMS_MAX][DIM];
   uint32_t shard_of[ITEMS_MAX];
   size_t n;
 };
@@ -119,8 +122,69 @@ static void random_splits_of_random_answers_become_the_whole(void **state)
     }
     search(&world, UINT32_MAX, k, hits[n_shards], &whole);
     region_reset(&region);
-    assert_ok(merge_join(list, n_shards, &region, &joined));
+    assert_ok(merge_join(kernels, list, n_shards, &region, &joined));
     assert_same(&joined, &whole);
+  }
+  region_fini(&region);
+}
+
+/* ---- Hits that are chosen among candidates ---- */
+
+/* Give the items vectors, of which many are alike. */
+static void draw_vectors(struct dice *d, struct world *w)
+{
+  for (size_t i = 0; i < w->n; i++) {
+    for (size_t k = 0; k < DIM; k++)
+      w->vectors[i][k] = (float)dice_below(d, 3) - 1.0f;
+    w->items[i].vector = (struct floats){ w->vectors[i], DIM };
+  }
+}
+
+static void random_splits_of_candidates_have_the_hits_of_the_whole(void **state)
+{
+  struct dice d = { seed };
+  struct region region = { 0 };
+  static struct world world;
+  static struct hit hits[SHARDS_MAX + 1][ITEMS_MAX];
+  static struct merge_part parts[SHARDS_MAX];
+  const struct merge_part *list[SHARDS_MAX];
+  struct explanation explanations[1], of_shard[SHARDS_MAX][1];
+  struct answer whole, joined;
+
+  (void)state;
+  for (int round = 0; round < ROUNDS; round++) {
+    uint32_t n_shards = 1 + (uint32_t)dice_below(&d, SHARDS_MAX), wide = 1 + (uint32_t)dice_below(&d, ITEMS_MAX + 10);
+    struct partial head = { .n_shards = n_shards,
+                            .k = wide,
+                            .mmr_k = 1 + (uint32_t)dice_below(&d, wide),
+                            .diversity = (1 + (double)dice_below(&d, 4)) / 4 };
+    draw_world(&d, n_shards, &world);
+    draw_vectors(&d, &world);
+    search(&world, UINT32_MAX, wide, hits[n_shards], &whole);
+    size_t explained = whole.n_hits ? dice_below(&d, whole.n_hits) : 0;
+    for (uint32_t shard = 0; shard < n_shards; shard++) {
+      parts[shard] = (struct merge_part){ .head = head };
+      parts[shard].head.shard = shard;
+      search(&world, shard, wide, hits[shard], &parts[shard].answer);
+      bool has_it = whole.n_hits > 0 && world.shard_of[explained] == shard;
+      of_shard[shard][0] = has_it ? (struct explanation){ .key = whole.hits[explained].key, .verdict = VERDICT_HIT }
+                                  : (struct explanation){ .verdict = VERDICT_NO_ITEM };
+      parts[shard].answer.explanations = of_shard[shard];
+      parts[shard].answer.n_explanations = whole.n_hits > 0;
+      list[shard] = &parts[shard];
+    }
+    if (whole.n_hits > 0)
+      explanations[0] = (struct explanation){ .key = whole.hits[explained].key, .verdict = VERDICT_HIT };
+    whole.explanations = explanations;
+    whole.n_explanations = whole.n_hits > 0;
+    region_reset(&region);
+    assert_ok(mmr_choose(kernels, head.diversity, head.mmr_k, &region, &whole));
+    assert_ok(merge_join(kernels, list, n_shards, &region, &joined));
+    assert_same(&joined, &whole);
+    if (whole.n_explanations > 0) {
+      assert_int_equal(joined.explanations[0].verdict, whole.explanations[0].verdict);
+      assert_int_equal(joined.explanations[0].rank, whole.explanations[0].rank);
+    }
   }
   region_fini(&region);
 }
@@ -230,7 +294,7 @@ static void random_splits_with_at_most_n_of_a_value_become_the_whole(void **stat
     }
     search_limited(&world, UINT32_MAX, &head, hits[n_shards], &whole);
     region_reset(&region);
-    assert_ok(merge_join(list, n_shards, &region, &joined));
+    assert_ok(merge_join(kernels, list, n_shards, &region, &joined));
     assert_int_equal(joined.n_hits, whole.n_hits);
     for (size_t i = 0; i < whole.n_hits; i++)
       assert_true(span_equal(joined.hits[i].key, whole.hits[i].key));
@@ -280,7 +344,7 @@ static void an_approximate_part_makes_the_answer_approximate(void **state)
   (void)state;
   make_pair(&p, 1, 2);
   p.parts[1].answer.receipt = (struct receipt){ .has_bound = true, .bound = 5.0f };
-  assert_ok(merge_join(p.list, 2, &region, &out));
+  assert_ok(merge_join(kernels, p.list, 2, &region, &out));
   assert_false(out.receipt.is_exact);
   assert_true(out.receipt.has_bound);
   assert_true(out.receipt.bound == 5.0f);
@@ -296,11 +360,11 @@ static void a_bound_below_the_last_hit_proves_a_part_exact(void **state)
   (void)state;
   make_pair(&p, 1, 2);
   p.parts[1].answer.receipt = (struct receipt){ .has_bound = true, .bound = 2.5f };
-  assert_ok(merge_join(p.list, 2, &region, &out));
+  assert_ok(merge_join(kernels, p.list, 2, &region, &out));
   assert_true(out.receipt.is_exact);
   assert_true(out.receipt.bound == 3.0f);
   p.parts[1].answer.receipt.bound = 3.0f; /* an item that ties with the last hit may be missing */
-  assert_ok(merge_join(p.list, 2, &region, &out));
+  assert_ok(merge_join(kernels, p.list, 2, &region, &out));
   assert_false(out.receipt.is_exact);
   region_fini(&region);
 }
@@ -313,7 +377,7 @@ static void a_missing_shard_may_have_any_item(void **state)
 
   (void)state;
   make_pair(&p, 5, 3);
-  assert_ok(merge_join(p.list, 2, &region, &out));
+  assert_ok(merge_join(kernels, p.list, 2, &region, &out));
   assert_false(out.receipt.is_exact);
   assert_true(out.receipt.has_bound);
   assert_true(isinf(out.receipt.bound));
@@ -336,7 +400,7 @@ static void watermarks_are_united_in_order(void **state)
   p.parts[0].answer.watermark = first;
   p.parts[1].answer.watermark = second;
   p.parts[0].answer.n_watermark = p.parts[1].answer.n_watermark = 2;
-  assert_ok(merge_join(p.list, 2, &region, &out));
+  assert_ok(merge_join(kernels, p.list, 2, &region, &out));
   assert_int_equal(out.n_watermark, 4);
   for (int i = 0; i < 4; i++) {
     assert_int_equal(out.watermark[i].partition, i);
@@ -357,7 +421,7 @@ static void the_answer_names_the_generation_and_the_model_of_its_parts(void **st
     p.parts[i].answer.generation = 3;
     snprintf(p.parts[i].answer.model, sizeof p.parts[i].answer.model, "%s", "0123456789abcdef");
   }
-  assert_ok(merge_join(p.list, 2, &region, &out));
+  assert_ok(merge_join(kernels, p.list, 2, &region, &out));
   assert_int_equal(out.generation, 3);
   assert_string_equal(out.model, "0123456789abcdef");
   region_fini(&region);
@@ -378,14 +442,14 @@ static void similarities_and_the_time_of_ages_are_those_of_the_parts(void **stat
       p.parts[i].answer.now_unix_ms = 1790000000250;
       p.hits[i].similarity = 1.0f + (float)i; /* the boosts have turned the order around */
     }
-    assert_ok(merge_join(p.list, 2, &region, &out));
+    assert_ok(merge_join(kernels, p.list, 2, &region, &out));
     assert_true(out.is_boosted && out.now_unix_ms == 1790000000250);
     assert_int_equal(out.n_hits, 2);
     assert_true(span_equal(out.hits[0].key, span_of_str("a")));
     assert_true(out.hits[0].similarity == 1.0f && out.hits[1].similarity == 2.0f);
   }
   make_pair(&p, 2, 2);
-  assert_ok(merge_join(p.list, 2, &region, &out));
+  assert_ok(merge_join(kernels, p.list, 2, &region, &out));
   assert_false(out.is_boosted);
   region_fini(&region);
 }
@@ -402,7 +466,7 @@ static void counts_are_summed_and_times_are_the_slowest(void **state)
   p.parts[1].answer.counts = (struct counts){ 20, 6, 8, false, 0, false };
   p.parts[0].answer.queued_us = 5, p.parts[1].answer.queued_us = 3;
   p.parts[0].answer.searched_us = 100, p.parts[1].answer.searched_us = 200;
-  assert_ok(merge_join(p.list, 2, &region, &out));
+  assert_ok(merge_join(kernels, p.list, 2, &region, &out));
   assert_int_equal(out.counts.items, 30);
   assert_int_equal(out.counts.scored, 11);
   assert_int_equal(out.counts.candidates, 15);
@@ -425,7 +489,7 @@ static void the_time_of_the_answer_is_that_of_the_oldest_state(void **state)
   for (int64_t first = 1000; first <= 3000; first += 2000) {
     p.parts[0].answer.time_unix_ms = first;
     p.parts[1].answer.time_unix_ms = 2000;
-    assert_ok(merge_join(p.list, 2, &region, &out));
+    assert_ok(merge_join(kernels, p.list, 2, &region, &out));
     assert_true(out.has_time);
     assert_int_equal(out.time_unix_ms, first < 2000 ? first : 2000);
   }
@@ -451,7 +515,7 @@ static void an_item_that_was_a_hit_of_its_shard_may_be_outranked(void **state)
   p.parts[0].answer.explanations = first;
   p.parts[1].answer.explanations = second;
   p.parts[0].answer.n_explanations = p.parts[1].answer.n_explanations = 2;
-  assert_ok(merge_join(p.list, 2, &region, &out));
+  assert_ok(merge_join(kernels, p.list, 2, &region, &out));
   assert_int_equal(out.n_explanations, 2);
   assert_int_equal(out.explanations[0].verdict, VERDICT_HIT);
   assert_int_equal(out.explanations[0].rank, 1);
@@ -479,7 +543,7 @@ static void an_item_that_belongs_among_the_hits_and_is_not_there_was_missed(void
     make_pair(&p, cases[i].k, 2);
     p.parts[0].answer.explanations = &item;
     p.parts[0].answer.n_explanations = 1;
-    assert_ok(merge_join(p.list, 2, &region, &out));
+    assert_ok(merge_join(kernels, p.list, 2, &region, &out));
     assert_int_equal(out.explanations[0].verdict, cases[i].verdict);
     assert_int_equal(out.explanations[0].rank, 0);
   }
@@ -499,12 +563,12 @@ static void an_item_that_no_part_has_is_unknown_while_a_shard_is_missing(void **
     make_pair(&p, 5, n_shards);
     p.parts[0].answer.explanations = p.parts[1].answer.explanations = none;
     p.parts[0].answer.n_explanations = p.parts[1].answer.n_explanations = 1;
-    assert_ok(merge_join(p.list, 2, &region, &out));
+    assert_ok(merge_join(kernels, p.list, 2, &region, &out));
     assert_int_equal(out.explanations[0].verdict, n_shards == 2 ? VERDICT_NO_ITEM : VERDICT_UNKNOWN);
     assert_true(span_equal(out.explanations[0].key, span_of_str("x")));
   }
   p.parts[1].answer.explanations = filtered; /* known, although a shard is missing */
-  assert_ok(merge_join(p.list, 2, &region, &out));
+  assert_ok(merge_join(kernels, p.list, 2, &region, &out));
   assert_int_equal(out.explanations[0].verdict, VERDICT_FILTERED);
   region_fini(&region);
 }
@@ -513,6 +577,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(random_splits_of_random_answers_become_the_whole),
+    cmocka_unit_test(random_splits_of_candidates_have_the_hits_of_the_whole),
     cmocka_unit_test(random_splits_with_at_most_n_of_a_value_become_the_whole),
     cmocka_unit_test(an_approximate_part_makes_the_answer_approximate),
     cmocka_unit_test(a_bound_below_the_last_hit_proves_a_part_exact),
@@ -528,5 +593,7 @@ int main(void)
   };
 
   seed = dice_seed();
+  if (kernels_get(isa_detect(), &kernels) != ERR_OK)
+    return 1;
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,6 +148,8 @@ static void an_answer_in_a_part_is_the_one_that_was_put_in(void **state)
                              .reply_topic = span_of_str("replies"),
                              .k = 10,
                              .max_per = 3,
+                             .mmr_k = 4,
+                             .diversity = 0.3,
                              .boosts = 8,
                              .attributes = 2,
                              .has_deadline = true,
@@ -171,6 +173,8 @@ static void an_answer_in_a_part_is_the_one_that_was_put_in(void **state)
   assert_true(span_equal(read.reply_topic, partial.reply_topic));
   assert_int_equal(read.k, 10);
   assert_int_equal(read.max_per, 3);
+  assert_int_equal(read.mmr_k, 4);
+  assert_true(read.diversity == 0.3);
   assert_int_equal(read.boosts, 8);
   assert_int_equal(read.attributes, 2);
   assert_true(read.has_deadline && read.left_us == 0);

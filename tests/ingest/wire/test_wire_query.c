@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queries in protobuf and JSON, and wrong fields of queries. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -109,6 +110,10 @@ static void wrong_json_queries_are_refused_by_name_and_identified(void **state)
     { "\"max_per\":{\"n\":2}", "max_per.attribute: name an attribute of type keyword, integer or bool" },
     { "\"max_per\":{\"attribute\":\"artist\"}", "max_per.n is missing, or 0; it must be at least 1" },
     { "\"max_per\":2", "max_per: expected an object, not an integer" },
+    { "\"mmr\":{\"candidates\":20}", "mmr.diversity is missing, or 0; it must be above 0, and at most 1" },
+    { "\"mmr\":{\"diversity\":-0.5}", "mmr.diversity: -0.5; it must be above 0, and at most 1" },
+    { "\"mmr\":{\"diversity\":1.5}", "mmr.diversity: 1.5; it must be above 0, and at most 1" },
+    { "\"mmr\":0.5", "mmr: expected an object, not a fraction" },
     { "\"boosts\":[{\"weight\":1}]", "boosts[0].attribute: name one, or give a filter" },
     { "\"boosts\":[{\"attribute\":\"a\"},{\"attribute\":\"a\",\"filter\":\"b\"}]",
       "boosts[1].filter: there is an attribute too; give one of them" },
@@ -207,6 +212,33 @@ static void hits_of_a_value_can_be_limited(void **state)
   assert_int_equal(back.max_per.n, 2);
   assert_int_equal(decode_query(span_of_str("{\"max_per\":null}"), WIRE_JSON, &back), ERR_OK);
   assert_int_equal(back.max_per.n, 0);
+}
+
+static void hits_can_be_chosen_among_candidates(void **state)
+{
+  Sluice__V1__Query q = SLUICE__V1__QUERY__INIT;
+  Sluice__V1__Mmr mmr = SLUICE__V1__MMR__INIT;
+  struct query back;
+
+  (void)state;
+  region_reset(&region);
+  assert_ok(decode_query(span_of_str("{\"k\":7,\"mmr\":{\"diversity\":0.25,\"candidates\":30}}"), WIRE_JSON, &back));
+  assert_true(back.mmr.diversity == 0.25 && !back.mmr.is_left_open);
+  assert_int_equal(back.mmr.candidates, 30);
+  assert_ok(decode_query(span_of_str("{\"k\":7,\"mmr\":{\"diversity\":1}}"), WIRE_JSON, &back));
+  assert_int_equal(back.mmr.candidates, 35);
+  assert_ok(decode_query(span_of_str("{\"k\":4000000000,\"mmr\":{\"diversity\":1}}"), WIRE_JSON, &back));
+  assert_int_equal(back.mmr.candidates, QUERY_MMR_MAX); /* fewer than k: the engine refuses it */
+  assert_ok(decode_query(span_of_str("{\"k\":7}"), WIRE_JSON, &back));
+  assert_int_equal(back.mmr.candidates, 0);
+  q.k = 2;
+  q.mmr = &mmr;
+  mmr.diversity = 0.5;
+  assert_ok(decode_query(pack(&q.base), WIRE_PROTOBUF, &back));
+  assert_int_equal(back.mmr.candidates, 10);
+  mmr.diversity = NAN;
+  assert_int_equal(decode_query(pack(&q.base), WIRE_PROTOBUF, &back), ERR_QUERY);
+  assert_non_null(strstr(err_message(), "mmr.diversity: nan; it must be above 0"));
 }
 
 static void assert_names(const struct query *query)
@@ -429,6 +461,7 @@ int main(void)
     cmocka_unit_test(topic_names_have_a_length),
     cmocka_unit_test(wrong_protobuf_queries_are_refused_by_name_and_identified),
     cmocka_unit_test(hits_of_a_value_can_be_limited),
+    cmocka_unit_test(hits_can_be_chosen_among_candidates),
     cmocka_unit_test(hits_can_show_attributes),
     cmocka_unit_test(boosts_are_read_from_json),
     cmocka_unit_test(boosts_are_read_from_protobuf),

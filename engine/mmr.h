@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hits that differ from each other (struct mmr): maximal marginal relevance, from Carbonell and Goldstein (1998).
+ *
+ * The candidates are the best items for the query. The first hit is the best of them. Each further one is the candidate
+ * with the largest
+ *
+ *   (1 - diversity) relevance - diversity max{ cosine of its vector and that of a hit so far }
+ *
+ * and of those with equal values, the one that comes first by score. Relevance is the score, scaled so that the best
+ * candidate has 1 and the last one 0, because the scores of learned similarities have no unit. Vectors are those of
+ * the items in their space: for mol and recjpq what the model makes of them.
+ *
+ * All is computed in double, in a fixed order. So a merge of shards chooses the same hits to the bit, because it has
+ * the same candidates: those of the whole catalogue.
+ *
+ * docs/diversity.md is for users.
+ */
+#ifndef ENGINE_MMR_H
+#define ENGINE_MMR_H
+
+#include "base/query.h"
+#include "base/region.h"
+#include "engine/arena/arena.h"
+#include "kernels/kernels.h"
+
+/* Verify the mmr of a query, if it has one: it fits k and the limit, and the vectors of the space's items can be read.
+ *
+ * max_k  of the engine
+ *
+ * Returns ERR_QUERY. Thread: any.
+ */
+err_t mmr_check(const struct query *query, size_t max_k, const struct space *space, const struct backends *backends);
+
+/* Return the query that finds the candidates: the same, or a copy in the region that asks for so many. Returns
+ * ERR_MEMORY. */
+err_t mmr_widen(const struct query *query, struct region *region, const struct query **out);
+
+/* Read the vectors of the candidates, which an answer of the query of mmr_widen() has, and choose the hits among them,
+ * unless that is left open.
+ *
+ * query  has a mmr, and its own k
+ *
+ * Returns ERR_MEMORY. Thread: one that holds the arena. Allocates: in the region.
+ */
+err_t mmr_finish(const struct arena *arena, const struct arena_space *space, const struct kernels *kernels,
+                 const struct query *query, struct region *region, struct answer *answer);
+
+/* Choose k hits among the candidates of an answer, and change its explanations likewise.
+ *
+ * answer  its hits are the candidates, in order of rank, with their vectors. Afterwards they are those that were
+ * chosen, without. Vectors of another length than that of the first one count as zeros
+ *
+ * Returns ERR_MEMORY. Thread: any. Time: that of k * candidates cosines.
+ */
+err_t mmr_choose(const struct kernels *kernels, double diversity, size_t k, struct region *region,
+                 struct answer *answer);
+
+#endif
