@@ -156,7 +156,8 @@ err_t mmr_choose(const struct kernels *kernels, double diversity, size_t k, stru
     size_t next = find_next(&c, diversity);
     chosen[i] = c.hits[next];
     chosen[i].vector = (struct floats){ 0 };
-    take(&c, kernels, next);
+    if (i + 1 < n)
+      take(&c, kernels, next);
   }
   answer->hits = chosen;
   answer->n_hits = n;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/bench filtered_vectors: `exact` of mol, bilinear and dot with filters that admit few or many items, shared by a
- * batch or different for each of its queries, with excluded keys, with at most n hits of a value, and with boosts; the
- * last three for recjpq too. Each row takes turns with the same search without a filter. Answers are compared with brute
- * force under the same filter, and each hit with the filter. Peers race under filters, over the vectors of bilinear and
- * dot.
+ * batch or different for each of its queries, with excluded keys, with at most n hits of a value, with hits that differ,
+ * and with boosts; the last four for recjpq too. Each row takes turns with the same search without a filter. Answers are
+ * compared with brute force under the same filter, and each hit with the filter. Peers race under filters, over the
+ * vectors of bilinear and dot.
  */
 #include <math.h>
 #include <stdio.h>
@@ -70,6 +70,7 @@ struct limits {
   bool is_seen;  /* the excluded keys are a set that was made before */
   bool is_liked; /* they are the LIKED best items of the query, and then any others */
   struct max_per max_per;
+  uint32_t candidates; /* of mmr; 0: none */
   const struct boosting *boosting; /* NULL: none */
 };
 
@@ -191,6 +192,7 @@ static void prepare(void *self, size_t round)
     const float *vector = s->queries + (b->round * b->batch + q) * s->dim;
     b->queries[q] = (struct query){ .space = span_of_str("bench"), .k = s->k, .vector = { vector, s->dim } };
     b->queries[q].max_per = b->limits.max_per;
+    b->queries[q].mmr = (struct mmr){ .candidates = b->limits.candidates, .diversity = 0.3 };
     set_filter(b, q, &b->queries[q]);
     if (b->limits.boosting)
       set_boosts(b, &b->queries[q]);
@@ -321,6 +323,8 @@ static void name_variant(const struct bench *b, size_t bytes, char *out)
     snprintf(out, bytes, "%s, boosts: %s", name, l.boosting->name);
   else if (l.max_per.n)
     snprintf(out, bytes, "%s, %u of a %.*s", name, l.max_per.n, (int)l.max_per.attribute.n, l.max_per.attribute.p);
+  else if (l.candidates)
+    snprintf(out, bytes, "%s, mmr of %u", name, l.candidates);
   else if (l.n_excluded)
     snprintf(out, bytes, "%s, %zu %s%s", name, l.n_excluded, l.is_liked ? "liked " : "",
              l.is_seen ? "seen" : "excluded");
@@ -328,6 +332,23 @@ static void name_variant(const struct bench *b, size_t bytes, char *out)
     snprintf(out, bytes, "%s, %g %%, %zu filters", name, 100 * l.share, l.n_filters);
   else
     snprintf(out, bytes, "%s, %g %%", name, 100 * l.share);
+}
+
+/* Hits of mmr are not the k best, which the race would judge. Those of one batch are compared with what brute force
+ * chooses. */
+static void check_chosen(struct bench *b)
+{
+  static struct answer answers[BENCH_BATCH_MAX];
+
+  prepare(b, 0);
+  run(b, 0);
+  search(b, b->judge, &b->brute_force, answers);
+  for (size_t q = 0; q < b->batch; q++) {
+    for (size_t i = 0; i < answers[q].n_hits; i++) {
+      if (b->answers[q].n_hits != answers[q].n_hits || !span_equal(b->answers[q].hits[i].key, answers[q].hits[i].key))
+        bench_fail("%s, query %zu: hit %zu of mmr is not that of %s", b->subject->name, q, i, b->brute_force.name);
+    }
+  }
 }
 
 static void race_at(struct bench *b, struct limits limits, size_t batch)
@@ -348,9 +369,11 @@ static void race_at(struct bench *b, struct limits limits, size_t batch)
   race.truth_of = truth_of;
   race.score_of = score_of;
   race_add(&race, "scalar", &b->plain, engine_racer_run, NULL); /* without a filter: ratios are to it */
-  struct racer *racer = race_add(&race, "exact", b, run, collect);
+  if (limits.candidates)
+    check_chosen(b);
+  struct racer *racer = race_add(&race, "exact", b, run, limits.candidates ? NULL : collect);
   racer->prepare = prepare;
-  racer->must_be_exact = true;
+  racer->must_be_exact = !limits.candidates;
   if (b->peer && limits.share < 1) {
     tell_peers(b);
     peer_join(b->peer, &race);
@@ -391,6 +414,8 @@ static void race_all(struct bench *b)
   race_at(b, (struct limits){ .share = 1, .n_excluded = at_most(10000, tenth), .is_seen = true, .is_liked = true },
           BENCH_BATCH_MAX);
   race_at(b, (struct limits){ .share = 1, .n_excluded = at_most(100000, tenth) }, 1);
+  for (uint32_t times = 5; times <= 10; times += 5)
+    race_at(b, (struct limits){ .share = 1, .candidates = times * (uint32_t)b->subject->k }, batch);
   for (size_t a = MAKER; a <= KIND; a++)
     for (uint32_t n = 1; n <= 2; n++)
       race_at(b, (struct limits){ .share = 1, .max_per = { attributes[a].name, n } }, batch);

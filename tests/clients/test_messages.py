@@ -89,6 +89,16 @@ class Queries(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "at least 1"):
             Query("films", 2, [1, 0], max_per=("year", 0)).message("id", 1700)
 
+    def test_hits_that_differ(self):
+        made = Query("films", 2, [1, 0], mmr=(0.5, 30)).message("id", 1700)
+        self.assertEqual((made.mmr.diversity, made.mmr.candidates), (0.5, 30))
+        made = Query("films", 2, [1, 0], mmr=1).message("id", 1700)
+        self.assertEqual((made.mmr.diversity, made.mmr.candidates), (1, 0))
+        self.assertFalse(Query("films", 2, [1, 0]).message("id", 1700).HasField("mmr"))
+        for wrong in (0, -0.1, 1.1, float("nan"), (2, 30)):
+            with self.assertRaisesRegex(ValueError, "the diversity of mmr is above 0, and at most 1"):
+                Query("films", 2, [1, 0], mmr=wrong).message("id", 1700)
+
     def test_attributes_that_hits_show(self):
         made = Query("films", 2, [1, 0], attributes=("title", "year")).message("id", 1700)
         self.assertEqual(list(made.attributes), ["title", "year"])

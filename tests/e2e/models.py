@@ -118,6 +118,10 @@ class Vectors:
             q, items = (v / np.maximum(np.linalg.norm(v, axis=-1, keepdims=True), 1e-300) for v in (q, items))
         return items @ (self.weights * q)
 
+    def vectors(self, rows):
+        """Return the items' vectors, by whose cosines mmr compares them."""
+        return self.rows["vector"][rows]
+
 
 class Bilinear(Vectors):
     """A bilinear model, q^T W d. The file holds W, or its factors P and Q: W = P Q^T."""
@@ -256,6 +260,10 @@ class Mol:
         f = floats_of(query.components).astype(np.float64).reshape(self.pq, self.d)
         return self._normalized(f), floats_of(query.query_gate).astype(np.float64)
 
+    def vectors(self, rows):
+        self._project_new()
+        return self.rows["components"][rows]
+
     def scores(self, query, rows):
         self._project_new()
         f, gate = self._query_side(query)
@@ -329,6 +337,9 @@ class Recjpq:
     def sub_scores(self, query):
         q = floats_of(query.vector).astype(np.float64).reshape(self.m, self.width)
         return np.einsum("mbw,mw->mb", self.centroids, q)
+
+    def vectors(self, rows):
+        return self.centroids[np.arange(self.m), self.rows["codes"][rows].astype(np.intp)].reshape(len(rows), -1)
 
     def scores(self, query, rows):
         return self.sub_scores(query)[np.arange(self.m), self.rows["codes"][rows].astype(np.intp)].sum(axis=1)

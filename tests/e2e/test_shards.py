@@ -135,11 +135,14 @@ class Same(ShardsCase):
             query.max_per.attribute, query.max_per.n = "price", int(rng.integers(1, 4))
         if rng.random() < 0.5:
             self.boosts.add(query)
+        if rng.random() < 0.3:
+            query.mmr.diversity = 1 - rng.random()
+            query.mmr.candidates = int(rng.integers(query.k, 1001))
         if rng.random() < 0.2:
             query.explain.extend(self.keys[i] for i in rng.integers(0, len(self.keys), 5))
         if rng.random() < 0.3:
             query.attributes.extend(data.some(rng, TYPES))
-        if rng.random() < 0.1:
+        if rng.random() < 0.1 and not query.HasField("mmr"):
             query.k = 3000
         return query
 

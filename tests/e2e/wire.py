@@ -179,6 +179,8 @@ def query_json(query, form="array", camel_case=False, ints_as_text=False):
         out["filter"] = query.filter
     if query.HasField("max_per"):
         out[name("max_per")] = {"attribute": query.max_per.attribute, "n": query.max_per.n}
+    if query.HasField("mmr"):
+        out["mmr"] = {"diversity": query.mmr.diversity, "candidates": query.mmr.candidates}
     if query.parameters:
         out["parameters"] = [value_of(message) for message in query.parameters]
     if query.boosts:

@@ -72,6 +72,7 @@ class Query:
     allow_partial: bool = False                   # of shards that answer in time, without those that do not
     explain: Iterable[Key] = ()                   # the answer's message says why each is a hit or not
     max_per: Optional[Tuple[str, int]] = None     # ("artist", 2): at most 2 hits with the same value of this attribute
+    mmr: Union[float, Tuple[float, int], None] = None  # diversity, above 0 to 1, and perhaps how many candidates
     boosts: Sequence[Boost] = ()                  # what is added to scores, at most 8
     now: Optional[datetime] = None                # ages in boosts are counted to it; None: to when the query is sent
     attributes: Sequence[str] = ()                # names of attributes that the hits show
@@ -100,6 +101,8 @@ class Query:
             out.max_per.attribute, out.max_per.n = self.max_per
             if out.max_per.n < 1:
                 raise ValueError(f"max_per is an attribute and a number of at least 1, not {self.max_per}")
+        if self.mmr is not None:
+            out.mmr.CopyFrom(_mmr(*self.mmr) if isinstance(self.mmr, tuple) else _mmr(self.mmr))
         if len(self.boosts) > MAX_BOOSTS:
             raise ValueError(f"{len(self.boosts)} boosts, at most {MAX_BOOSTS}")
         out.boosts.extend(boost.message() for boost in self.boosts)
@@ -108,6 +111,12 @@ class Query:
                 raise ValueError("now is for boosts, and the query has none")
             out.now_unix_ms = _unix_ms(self.now)
         return out
+
+
+def _mmr(diversity: float, candidates: int = 0) -> pb.Mmr:
+    if not 0 < diversity <= 1:  # nor if it is not a number
+        raise ValueError(f"the diversity of mmr is above 0, and at most 1, not {diversity}")
+    return pb.Mmr(diversity=diversity, candidates=candidates)
 
 
 def vector(numbers: Numbers) -> pb.Part:

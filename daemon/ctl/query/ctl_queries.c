@@ -200,6 +200,33 @@ err_t ctl_queries_max_per(struct ctl_queries *q, const struct max_per *max_per)
   return ERR_OK;
 }
 
+static err_t read_mmr(const char *text, json_t **out)
+{
+  char *end, *last;
+  double diversity = strtod(text, &end);
+  long candidates = *end == ':' ? strtol(end + 1, &last, 10) : 0;
+  bool is_number = end != text && diversity > 0 && diversity <= 1;
+
+  if (!is_number || (*end == ':' ? *last || candidates < 1 || candidates > QUERY_MMR_MAX : *end))
+    FAIL(ERR_USAGE,
+         "--mmr expects a number above 0, at most 1, and perhaps how many candidates, at most %d, such as 0.5 or "
+         "0.5:100, not %s",
+         QUERY_MMR_MAX, log_quote(span_of_str(text)));
+  *out = candidates ? json_pack("{s:f, s:I}", "diversity", diversity, "candidates", (json_int_t)candidates)
+                    : json_pack("{s:f}", "diversity", diversity);
+  return ERR_OK;
+}
+
+err_t ctl_queries_mmr(struct ctl_queries *q, const char *text)
+{
+  AUTO(ctl_json_close) json_t *mmr = NULL;
+
+  TRY(read_mmr(text, &mmr));
+  for (size_t i = 0; i < q->n; i++)
+    TRY(set_field(&q->items[i], "mmr", "mmr", "--mmr", json_incref(mmr)));
+  return ERR_OK;
+}
+
 /* Returns NULL if a name is not UTF-8. */
 static json_t *make_names(const char *names)
 {

@@ -68,6 +68,13 @@ err_t ctl_queries_like(struct ctl_queries *q, const char *key);
 /* Limit the hits of all queries that have the same value of an attribute. Errors as above. */
 err_t ctl_queries_max_per(struct ctl_queries *q, const struct max_per *max_per);
 
+/* Choose the hits of all queries by maximal marginal relevance.
+ *
+ * text  DIVERSITY[:CANDIDATES]
+ *
+ * Errors as above. */
+err_t ctl_queries_mmr(struct ctl_queries *q, const char *text);
+
 /* Let the hits of all queries show attributes.
  *
  * names  with commas between them

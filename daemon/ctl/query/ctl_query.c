@@ -50,7 +50,8 @@ struct request {
   const char *user; /* of --exclude-seen-by */
   const char *like;
   struct max_per max_per; /* n 0: not given */
-  const char *shown;      /* names of attributes */
+  const char *mmr;
+  const char *shown; /* names of attributes */
   struct ctl_boosts boosts;
 };
 
@@ -95,6 +96,7 @@ static err_t take_options(struct request *r, int argc, char **argv)
     { "like", .text = &r->like },
     { "exclude-seen-by", .text = &r->user },
     { "max-per", .take = ctl_max_per_take, .context = &r->max_per },
+    { "mmr", .text = &r->mmr },
     { "show", .text = &r->shown },
     { "boost", .take = ctl_boosts_take, .context = &r->boosts },
     { "boost-if", .take = ctl_boosts_take_if, .context = &r->boosts },
@@ -148,6 +150,8 @@ static err_t run_query(const struct ctl_options *options, int argc, char **argv)
     TRY(ctl_queries_like(&r.ask.queries, r.like));
   if (r.max_per.n)
     TRY(ctl_queries_max_per(&r.ask.queries, &r.max_per));
+  if (r.mmr)
+    TRY(ctl_queries_mmr(&r.ask.queries, r.mmr));
   if (r.shown)
     TRY(ctl_queries_show(&r.ask.queries, r.shown));
   TRY(ctl_queries_set_boosts(&r.ask.queries, &r.boosts));
@@ -158,39 +162,43 @@ const struct ctl_command ctl_query_command = {
   .name = "query",
   .arguments = "[--space NAME] [--k N] [--vector NUMBER,... | --like KEY] [--json QUERY]... [--file FILE.jsonl]..."
                " [--filter TEXT]"
-               " [--exclude-seen-by USER] [--max-per ATTRIBUTE:N] [--show ATTRIBUTE,...]"
+               " [--exclude-seen-by USER] [--max-per ATTRIBUTE:N] [--mmr DIVERSITY[:CANDIDATES]] [--show ATTRIBUTE,...]"
                " [--boost WEIGHT:ATTRIBUTE[:HALF_LIFE]]... [--boost-if WEIGHT:FILTER]... [--now TIME]",
   .summary = "send queries through Kafka, and print the answers in the order of the queries",
-  .help = "  --space NAME      the space that is searched\n"
-          "  --k N             how many hits (default: 10, without --json and --file)\n"
-          "  --vector NUMBER,...\n"
-          "                    the query's vector: 0.5,1\n"
-          "  --like KEY        ask for items like this one, without a vector\n"
-          "  --json QUERY      a query: '{\"space\": \"SPACE\", \"k\": 10, \"vector\": [0.5, 1]}'; may be repeated\n"
-          "  --file FILE       a file with one query per line; - for standard input; may be repeated. For many\n"
-          "                    queries see topk\n"
-          "  --filter TEXT     a filter for all of these queries: 'price < $1 and country in $2'\n"
-          "  --parameters JSON the values of $1, $2, ... in it: '[20, [\"de\", \"at\"]]'\n"
-          "  --exclude-seen-by USER\n"
-          "                    leave out what this user has seen\n"
-          "  --max-per ATTRIBUTE:N\n"
-          "                    at most N hits with the same value of this attribute\n"
-          "  --show ATTRIBUTE,...\n"
-          "                    show these attributes of each hit: title,price; all with '*'\n"
-          "  --boost WEIGHT:ATTRIBUTE[:HALF_LIFE]\n"
-          "                    add WEIGHT times this attribute to the score of each item: 0.2:popularity. Of a time,\n"
-          "                    add WEIGHT times 2^(-age / HALF_LIFE): 0.5:published:7d; s, m, h and d are its units.\n"
-          "                    May be repeated\n"
-          "  --boost-if WEIGHT:FILTER\n"
-          "                    add WEIGHT to the score of each item that this filter admits:\n"
-          "                    \"0.3:section = 'graphics'\". May be repeated\n"
-          "  --now TIME        count ages in boosts to this time: 2026-11-22T12:00:00Z, milliseconds since 1970, or\n"
-          "                    90s, 10m, 2h, 7d ago (default: when the query is sent)\n"
-          "  --format FORMAT   table (default), or json: the answers as received, one per line\n"
-          "  --timeout-ms N    how long to wait for the next answer (default: 10000)\n"
-          "\n"
-          "Other options add to the queries of --json and --file, which have no such field of their own. A query\n"
-          "without an id gets one. The exit status is 1 if a query could not be used, was not answered, or\n"
-          "was answered with an error.\n",
+  .help =
+      "  --space NAME      the space that is searched\n"
+      "  --k N             how many hits (default: 10, without --json and --file)\n"
+      "  --vector NUMBER,...\n"
+      "                    the query's vector: 0.5,1\n"
+      "  --like KEY        ask for items like this one, without a vector\n"
+      "  --json QUERY      a query: '{\"space\": \"SPACE\", \"k\": 10, \"vector\": [0.5, 1]}'; may be repeated\n"
+      "  --file FILE       a file with one query per line; - for standard input; may be repeated. For many\n"
+      "                    queries see topk\n"
+      "  --filter TEXT     a filter for all of these queries: 'price < $1 and country in $2'\n"
+      "  --parameters JSON the values of $1, $2, ... in it: '[20, [\"de\", \"at\"]]'\n"
+      "  --exclude-seen-by USER\n"
+      "                    leave out what this user has seen\n"
+      "  --max-per ATTRIBUTE:N\n"
+      "                    at most N hits with the same value of this attribute\n"
+      "  --mmr DIVERSITY[:CANDIDATES]\n"
+      "                    choose hits that differ from each other, among the best CANDIDATES (default: 5 times as\n"
+      "                    many as hits): the larger DIVERSITY, up to 1, the more they differ. 0.3 is a start\n"
+      "  --show ATTRIBUTE,...\n"
+      "                    show these attributes of each hit: title,price; all with '*'\n"
+      "  --boost WEIGHT:ATTRIBUTE[:HALF_LIFE]\n"
+      "                    add WEIGHT times this attribute to the score of each item: 0.2:popularity. Of a time,\n"
+      "                    add WEIGHT times 2^(-age / HALF_LIFE): 0.5:published:7d; s, m, h and d are its units.\n"
+      "                    May be repeated\n"
+      "  --boost-if WEIGHT:FILTER\n"
+      "                    add WEIGHT to the score of each item that this filter admits:\n"
+      "                    \"0.3:section = 'graphics'\". May be repeated\n"
+      "  --now TIME        count ages in boosts to this time: 2026-11-22T12:00:00Z, milliseconds since 1970, or\n"
+      "                    90s, 10m, 2h, 7d ago (default: when the query is sent)\n"
+      "  --format FORMAT   table (default), or json: the answers as received, one per line\n"
+      "  --timeout-ms N    how long to wait for the next answer (default: 10000)\n"
+      "\n"
+      "Other options add to the queries of --json and --file, which have no such field of their own. A query\n"
+      "without an id gets one. The exit status is 1 if a query could not be used, was not answered, or\n"
+      "was answered with an error.\n",
   .run = run_query,
 };

@@ -125,6 +125,28 @@ static void a_limit_on_the_hits_of_a_value_goes_to_all_queries_that_have_none(vo
   ctl_queries_fini(&q);
 }
 
+static void mmr_goes_to_all_queries_that_have_none(void **state)
+{
+  static const char *const wrong[] = { "", "much", "0", "1.5", "-1", "nan", "0.5,4", "0.5:", "0.5:0", "0.5:-3", "0.5:4x",
+                                       "0.5:1001", ":40" };
+  struct ctl_queries q;
+
+  (void)state;
+  assert_int_equal(ctl_queries_init(&q), ERR_OK);
+  assert_int_equal(add(&q, "{\"id\":\"a\"}"), ERR_OK);
+  assert_int_equal(add(&q, "{\"id\":\"b\"}"), ERR_OK);
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    assert_int_equal(ctl_queries_mmr(&q, wrong[i]), ERR_USAGE);
+    assert_non_null(strstr(err_message(), "--mmr expects a number above 0, at most 1"));
+  }
+  assert_int_equal(ctl_queries_mmr(&q, "0.5:1000"), ERR_OK);
+  assert_string_equal(q.items[0].text, "{\"id\":\"a\",\"mmr\":{\"diversity\":0.5,\"candidates\":1000}}");
+  assert_string_equal(q.items[1].text, "{\"id\":\"b\",\"mmr\":{\"diversity\":0.5,\"candidates\":1000}}");
+  assert_int_equal(ctl_queries_mmr(&q, "1"), ERR_USAGE);
+  assert_non_null(strstr(err_message(), "mmr"));
+  ctl_queries_fini(&q);
+}
+
 static void attributes_to_show_go_to_all_queries_that_have_none(void **state)
 {
   struct ctl_queries q;
@@ -225,6 +247,7 @@ int main(void)
     cmocka_unit_test(a_space_a_k_and_a_vector_go_to_all_queries_that_have_none),
     cmocka_unit_test(a_filter_goes_to_all_queries_that_have_none),
     cmocka_unit_test(a_limit_on_the_hits_of_a_value_goes_to_all_queries_that_have_none),
+    cmocka_unit_test(mmr_goes_to_all_queries_that_have_none),
     cmocka_unit_test(attributes_to_show_go_to_all_queries_that_have_none),
     cmocka_unit_test(boosts_go_to_all_queries_that_have_none),
     cmocka_unit_test(the_time_of_boosts_goes_to_queries_that_have_boosts_of_their_own_too),
