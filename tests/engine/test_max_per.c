@@ -33,7 +33,11 @@ static uint64_t seed;
 
 struct item {
   struct value values[N_FILTER_ATTRIBUTES]; /* of COUNTRY, YEAR and AVAILABLE */
+  struct attribute_value attributes[N_FILTER_ATTRIBUTES];
   char key[8], country[8];
+  uint8_t codes[SPLITS];
+  float vector[DIM];
+  struct part parts[SUBJECTS];
 };
 
 struct world {
@@ -72,30 +76,30 @@ static void draw_values(struct world *w, struct item *item, size_t country)
     item->values[AVAILABLE] = (struct value){ .kind = VALUE_BOOL, .is_true = dice_below(&w->dice, 2) };
 }
 
-static void put_item(struct world *w, size_t i)
+/* Return the change, which borrows from the item. */
+static struct item_change draw_item(struct world *w, size_t i)
 {
   struct attributes all = filter_attributes();
-  struct attribute_value values[N_FILTER_ATTRIBUTES];
   struct item *item = &w->items[i];
   size_t country = dice_below(&w->dice, 1 + dice_below(&w->dice, COUNTRIES));
-  uint8_t codes[SPLITS];
-  float vector[DIM];
-  struct part parts[] = { { .space = span_of_str("dot"), .vector = { vector, DIM } },
-                          { .space = span_of_str("pq"), .codes = span_of(codes, SPLITS) },
-                          { .space = span_of_str("mol"), .vector = { vector, DIM } } };
-  struct item_change change = { .parts = parts, .n_parts = SUBJECTS, .attributes = values };
 
   *item = (struct item){ 0 };
   snprintf(item->key, sizeof item->key, "%zu", i * 7919 % 10007);
   draw_values(w, item, country);
   for (size_t k = 0; k < DIM; k++)
-    vector[k] = (float)((country * 31 + k * 17) % 11) / 4 - 1.0f + dice_float(&w->dice, 0.3f);
+    item->vector[k] = (float)((country * 31 + k * 17) % 11) / 4 - 1.0f + dice_float(&w->dice, 0.3f);
   for (size_t m = 0; m < SPLITS; m++)
-    codes[m] = (uint8_t)(dice_below(&w->dice, 3) ? (country + m) % SUBITEMS : dice_below(&w->dice, SUBITEMS));
+    item->codes[m] = (uint8_t)(dice_below(&w->dice, 3) ? (country + m) % SUBITEMS : dice_below(&w->dice, SUBITEMS));
   for (size_t a = 0; a < N_FILTER_ATTRIBUTES; a++)
-    values[change.n_attributes++] = (struct attribute_value){ all.v[a].name, item->values[a] };
-  change.key = span_of_str(item->key);
-  fixture_apply(w->engine, &change, 1);
+    item->attributes[a] = (struct attribute_value){ all.v[a].name, item->values[a] };
+  item->parts[0] = (struct part){ .space = span_of_str("dot"), .vector = { item->vector, DIM } };
+  item->parts[1] = (struct part){ .space = span_of_str("pq"), .codes = span_of(item->codes, SPLITS) };
+  item->parts[2] = (struct part){ .space = span_of_str("mol"), .vector = { item->vector, DIM } };
+  return (struct item_change){ .key = span_of_str(item->key),
+                               .parts = item->parts,
+                               .n_parts = SUBJECTS,
+                               .attributes = item->attributes,
+                               .n_attributes = N_FILTER_ATTRIBUTES };
 }
 
 static void open_world(struct world *w, enum engine_backend backend)
@@ -121,10 +125,14 @@ static void open_world(struct world *w, enum engine_backend backend)
 
 static void put_items(struct world *w)
 {
+  static struct item_change changes[ITEMS];
+
   for (size_t i = 0; i < ITEMS; i++)
-    put_item(w, i);
+    changes[i] = draw_item(w, i);
+  fixture_apply(w->engine, changes, ITEMS);
   for (size_t i = 0; i < ITEMS / 3; i++) /* items move, and change */
-    put_item(w, dice_below(&w->dice, ITEMS));
+    changes[i] = draw_item(w, dice_below(&w->dice, ITEMS));
+  fixture_apply(w->engine, changes, ITEMS / 3);
 }
 
 static void close_world(struct world *w)
