@@ -9,8 +9,12 @@ static_assert(QUERY_PARAMETERS_MAX <= 64, "`used` has a bit for each");
 static const char *expected_value(enum attribute_type type)
 {
   static const char *const names[N_ATTRIBUTE_TYPES] = {
-    [ATTRIBUTE_BOOL] = "true or false", [ATTRIBUTE_KEYWORD] = "a text",  [ATTRIBUTE_KEYWORDS] = "a text",
-    [ATTRIBUTE_INTEGER] = "a number",   [ATTRIBUTE_NUMBER] = "a number", [ATTRIBUTE_TIME] = "a time",
+    [ATTRIBUTE_BOOL] = "true or false",
+    [ATTRIBUTE_KEYWORD] = "a text in single quotes",
+    [ATTRIBUTE_KEYWORDS] = "a text in single quotes",
+    [ATTRIBUTE_INTEGER] = "a number",
+    [ATTRIBUTE_NUMBER] = "a number",
+    [ATTRIBUTE_TIME] = "a time",
   };
 
   return names[type];

@@ -385,8 +385,8 @@ static void a_mistake_is_named_with_its_place_and_the_remedy(void **state)
     { "year in (1 2)", "at character 12: expected ',' or ')' after 1, not 2" },
     { "year in (1, 2", "at character 14: expected ',' or ')' after 2, not the end" },
     { "year = country", "at character 8: expected a number after '=', not 'country'" },
-    { "country = de", "at character 11: expected a text after '=', not 'de'" },
-    { "tags has", "at character 9: expected a text after 'has', not the end" },
+    { "country = de", "at character 11: expected a text in single quotes after '=', not 'de'" },
+    { "tags has", "at character 9: expected a text in single quotes after 'has', not the end" },
     { "available = yes", "at character 13: expected true or false after '=', not 'yes'" },
     { "expires > now", "at character 11: expected a time after '>', not 'now'" },
     /* Operators that the type does not take. */
