@@ -118,6 +118,17 @@ class Get(Tools):
     def test_status_names_the_seen_topic(self):
         self.assertRegex(self.ctl("status"), r"\n  seen +sluice\.seen\n")
 
+    def test_status_says_what_is_unknown_and_what_was_complained_of(self):
+        self.ctl("put", "with-colour", '{"attributes": {"colour": "red"}}')
+        self.ctl("put", "bad", '{"parts": {"films": {"vector": [1, 2, 3]}}}', code=1)
+        shown = self.ctl("status")
+        self.assertRegex(shown, r"\nwhat items have, and the configuration does not\n  attribute colour \(values: [1-9][0-9]*\)\n")
+        self.assertRegex(shown, r"\n  partition 0      [0-9,]+\n")
+        complaints = shown[shown.index("\nnewest warnings and errors\n"):]
+        self.assertRegex(complaints, r'\n  20[0-9-]+T[0-9:.]+Z warn  event=dead_letter .* key="bad" ')
+        self.assertRegex(shown, r"\n  dead_letters +[1-9]")
+        self.assertNotRegex(shown, r"\n  swept ")
+
     def test_status_says_what_each_space_needs(self):
         spaces = {row["name"]: row for row in daemon.status()["spaces"]}
         names = ("item_vector", "item_codes", "subitems", "query_vector")

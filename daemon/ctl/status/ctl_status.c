@@ -10,6 +10,7 @@
 #include "daemon/ctl/text/ctl_format.h"
 #include "daemon/ctl/text/ctl_option.h"
 #include "daemon/ctl/status/ctl_rebuild.h"
+#include "daemon/ctl/status/ctl_status_catalogue.h"
 #include "daemon/ctl/text/ctl_print.h"
 
 static const char *text_of(const json_t *object, const char *name)
@@ -41,13 +42,16 @@ static void print_state(const json_t *status)
 static void print_head(const json_t *status)
 {
   const char *reason = json_string_value(json_object_get(status, "backend_reason"));
+  uint64_t n_items = ctl_json_count(status, "items");
 
   print_state(status);
   printf(", %s kernels\n", text_of(status, "isa"));
+  if (json_is_string(json_object_get(status, "problem")))
+    printf("problem    %s\n", text_of(status, "problem"));
   printf("backend    %s%s%s\n", text_of(status, "backend"), reason ? ", because the GPU is NOT USED: " : "",
          reason ? reason : "");
-  printf("catalogue  %s items, epoch %" PRIu64 ", published %s ago\n",
-         ctl_format_count(ctl_json_count(status, "items")).s, ctl_json_count(status, "epoch"),
+  printf("catalogue  %s %s, epoch %" PRIu64 ", published %s ago\n", ctl_format_count(n_items).s,
+         ctl_format_plural(n_items, "item", "items"), ctl_json_count(status, "epoch"),
          ctl_format_span((int64_t)(json_number_value(json_object_get(status, "epoch_age_s")) * 1e9)).s);
 }
 
@@ -70,83 +74,17 @@ static void print_kafka(const json_t *status)
   }
 }
 
-/* Say which generation of a space this is, unless there is only the first. */
-static void print_generation(const json_t *space)
-{
-  uint64_t generation = ctl_json_count(space, "generation");
-  bool is_current = !json_is_false(json_object_get(space, "current"));
-
-  if (generation > 1 || !is_current)
-    printf(", generation %" PRIu64 "%s", generation, is_current ? "" : ", which is not the current one");
-}
-
-static void print_space(const json_t *space)
-{
-  uint64_t n_items = ctl_json_count(space, "items"), n_alive = ctl_json_count(space, "alive");
-
-  printf("  %-16s %s, %s items", text_of(space, "name"), text_of(space, "similarity"), ctl_format_count(n_items).s);
-  if (json_object_get(space, "alive") && n_alive != n_items)
-    printf(", %s alive", ctl_format_count(n_alive).s);
-  print_generation(space);
-  putchar('\n');
-}
-
-static void print_spaces(const json_t *status)
-{
-  size_t i;
-  json_t *space;
-
-  puts("spaces");
-  json_array_foreach(json_object_get(status, "spaces"), i, space) print_space(space);
-}
-
-/* Print how many items are not returned because of their lifetimes, and when that changes. */
-static void print_lifetimes(const json_t *status)
-{
-  const json_t *lifetimes = json_object_get(status, "lifetimes");
-  const json_t *next = json_object_get(lifetimes, "next_change_unix_ms");
-
-  if (!json_is_object(lifetimes))
-    return;
-  printf("lifetimes  %s expired, %s embargoed", ctl_format_count(ctl_json_count(lifetimes, "expired")).s,
-         ctl_format_count(ctl_json_count(lifetimes, "embargoed")).s);
-  printf(" at %s", ctl_format_time(json_integer_value(json_object_get(lifetimes, "time_unix_ms"))).s);
-  if (json_is_integer(next))
-    printf("; the next change is at %s", ctl_format_time(json_integer_value(next)).s);
-  putchar('\n');
-}
-
-static void print_attributes(const json_t *status)
-{
-  size_t i;
-  json_t *attribute;
-
-  if (json_array_size(json_object_get(status, "attributes")))
-    puts("attributes");
-  json_array_foreach(json_object_get(status, "attributes"), i, attribute)
-      printf("  %-16s %s, %s items have it\n", text_of(attribute, "name"), text_of(attribute, "type"),
-             ctl_format_count(ctl_json_count(attribute, "items")).s);
-}
-
-static void print_watermark(const json_t *status)
-{
-  size_t i;
-  json_t *position;
-
-  puts("next offset to read from the catalogue topic");
-  json_array_foreach(json_object_get(status, "watermark"), i, position)
-      printf("  partition %-6" PRIu64 " %s\n", ctl_json_count(position, "partition"),
-             ctl_format_count(ctl_json_count(position, "next")).s);
-}
-
 static void print_counters(json_t *status)
 {
   const char *name;
   json_t *value;
 
-  puts("since the start");
+  puts("since the start; all else that is counted is 0");
   json_object_foreach(json_object_get(status, "counters"), name, value)
+  {
+    if (json_integer_value(value) > 0)
       printf("  %-16s %s\n", name, ctl_format_count((uint64_t)json_integer_value(value)).s);
+  }
 }
 
 static void print_quantiles(const char *name, const json_t *quantiles)
@@ -174,12 +112,35 @@ static void print_latency(const json_t *status, const char *field, const char *t
 
 static bool is_printed_above(const char *name)
 {
-  static const char *const names[] = { "version",        "ready",      "not_ready", "phase",
-                                       "epoch",          "items",      "backend",   "kafka",
-                                       "spaces",         "isa",        "uptime_s",  "watermark",
-                                       "rebuild",        "latency_us", "counters",  "backends_failed",
-                                       "backend_reason", "attributes", "lifetimes", "latency_since_start_us",
-                                       "epoch_age_s",    "role",       "shard",     "shards" };
+  static const char *const names[] = { "version",
+                                       "ready",
+                                       "not_ready",
+                                       "phase",
+                                       "epoch",
+                                       "items",
+                                       "backend",
+                                       "kafka",
+                                       "spaces",
+                                       "isa",
+                                       "uptime_s",
+                                       "watermark",
+                                       "rebuild",
+                                       "latency_us",
+                                       "counters",
+                                       "backends_failed",
+                                       "backend_reason",
+                                       "attributes",
+                                       "lifetimes",
+                                       "latency_since_start_us",
+                                       "epoch_age_s",
+                                       "role",
+                                       "shard",
+                                       "shards",
+                                       "problem",
+                                       "complaints",
+                                       "catalogue_log",
+                                       "unknown_spaces",
+                                       "unknown_attributes" };
 
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     if (strcmp(name, names[i]) == 0)
@@ -227,6 +188,20 @@ static void print_rest(json_t *status)
   }
 }
 
+/* Print the newest warnings and errors of the log, the newest last. */
+static void print_complaints(const json_t *status)
+{
+  const json_t *list = json_object_get(status, "complaints");
+
+  if (json_array_size(list) > 0)
+    puts("newest warnings and errors");
+  for (size_t i = json_array_size(list); i-- > 0;) {
+    const json_t *row = json_array_get(list, i);
+    printf("  %s %-5s %s\n", ctl_format_time(json_integer_value(json_object_get(row, "unix_ms"))).s,
+           text_of(row, "level"), text_of(row, "line"));
+  }
+}
+
 /* ---- The role merge ---- */
 
 static void print_shards(const json_t *status)
@@ -252,6 +227,7 @@ static void print_merge(json_t *status)
   print_latency(status, "latency_since_start_us", "latency since the start: p50, p95, p99");
   print_counters(status);
   print_rest(status);
+  print_complaints(status);
 }
 
 /* ---- A daemon with a catalogue ---- */
@@ -259,16 +235,15 @@ static void print_merge(json_t *status)
 static void print_status(json_t *status)
 {
   print_head(status);
-  print_lifetimes(status);
+  ctl_status_lifetimes_print(status);
   ctl_rebuild_print(json_object_get(status, "rebuild"), stdout);
   print_kafka(status);
-  print_spaces(status);
-  print_attributes(status);
-  print_watermark(status);
+  ctl_status_catalogue_print(status);
   print_latency(status, "latency_us", "latency of the last one to two minutes: p50, p95, p99");
   print_latency(status, "latency_since_start_us", "latency since the start: p50, p95, p99");
   print_counters(status);
   print_rest(status);
+  print_complaints(status);
 }
 
 static err_t run_status(const struct ctl_options *options, int argc, char **argv)
