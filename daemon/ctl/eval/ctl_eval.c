@@ -432,7 +432,7 @@ static void print_methods(FILE *out)
 
 const struct ctl_command ctl_eval_command = {
   .name = "eval",
-  .arguments = "--model FILE --items FILE --queries FILE [--method METHOD]... [-k N] [--targets] [--output FILE] "
+  .arguments = "--model FILE --items FILE --queries FILE [--method METHOD]... [--k N] [--targets] [--output FILE] "
                "[--filter TEXT] [--max-per ATTRIBUTE:N] [--boost WEIGHT:ATTRIBUTE[:HALF_LIFE]]... "
                "[--boost-if WEIGHT:FILTER]... [--now TIME] [--expires NAME] [--attributes FILE]",
   .summary = "search files without daemon or Kafka, and compare the speed and recall of methods with exact",
@@ -442,7 +442,7 @@ const struct ctl_command ctl_eval_command = {
           "  --queries FILE    query_embeddings (F32, F16, BF16 or F64 [queries, dimension]) and, for a model\n"
           "                    with user tables, user_ids (I64 [queries])\n"
           "  --method METHOD   such as exact (default) or 'average(4000)'; may be repeated\n"
-          "  -k N              hits per query (default: 100)\n"
+          "  --k N             hits per query (default: 100)\n"
           "  --batch N         queries that are searched together (default: 32)\n"
           "  --threads N       batches that are searched at the same time (default: 1)\n"
           "  --threads-per-search N\n"
