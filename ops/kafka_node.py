@@ -63,7 +63,7 @@ def jars_dir():
 def classes_path():
     """Kafka's classes as the JVM has them in memory: a start with this file takes half of the processor time.
 
-    tests/broker/kafka_broker.py save-classes writes it. A JVM of another version ignores it.
+    `tests/broker/kafka_broker.py check --save-classes` writes it. A JVM of another version ignores it.
     """
     return jars_dir().resolve() / "classes.jsa"
 
@@ -130,7 +130,7 @@ class KafkaNode:
 
         young_mb       of the heap, which is taken at once, for new objects: whenever they are full, the broker stops to
                        collect garbage, and stops_ms() tells
-        saves_classes  when it ends, it writes classes_path()
+        saves_classes  when it ends, it writes them into the folder, as classes_path() is named
         """
         self.folder = Path(folder).resolve()
         ports = free_ports(2)
@@ -182,7 +182,7 @@ class KafkaNode:
             heap = [f"-Xms{self.heap_mb}m", f"-Xmn{self.young_mb}m", f"-Xlog:gc:file={self.stops_path}"]
         classes = []
         if saves:
-            classes = [f"-XX:ArchiveClassesAtExit={classes_path()}"]
+            classes = [f"-XX:ArchiveClassesAtExit={self.folder}/{classes_path().name}"]
         elif classes_path().exists():
             classes = [f"-XX:SharedArchiveFile={classes_path()}"]
         return ["java", *heap, f"-Xmx{self.heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",

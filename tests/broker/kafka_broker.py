@@ -16,6 +16,7 @@ kafka_faults.py causes the faults of users, operators and disks on such a broker
 
 import argparse
 import atexit
+import os
 import shutil
 import signal
 import sys
@@ -60,8 +61,15 @@ class KafkaBroker(KafkaNode):
     def close(self):
         self._admin = None
         self.stop()
+        self._keep_classes()
         shutil.rmtree(self.folder, ignore_errors=True)
         atexit.unregister(self.close)
+
+    def _keep_classes(self):
+        saved = self.folder / classes_path().name
+        if saved.exists():
+            shutil.copy(saved, f"{classes_path()}.new")
+            os.replace(f"{classes_path()}.new", classes_path())
 
     def admin(self):
         # Keep the client: when it is garbage-collected, it cancels its requests.
