@@ -130,9 +130,12 @@ static void put_items(struct world *w)
   for (size_t i = 0; i < ITEMS; i++)
     changes[i] = draw_item(w, i);
   fixture_apply(w->engine, changes, ITEMS);
-  for (size_t i = 0; i < ITEMS / 3; i++) /* items move, and change */
-    changes[i] = draw_item(w, dice_below(&w->dice, ITEMS));
-  fixture_apply(w->engine, changes, ITEMS / 3);
+  for (size_t round = 0; round < 12; round++) { /* items move, and change */
+    size_t first = dice_below(&w->dice, ITEMS);
+    for (size_t i = 0; i < ITEMS / 36; i++)
+      changes[i] = draw_item(w, (first + 7 * i) % ITEMS);
+    fixture_apply(w->engine, changes, ITEMS / 36);
+  }
 }
 
 static void close_world(struct world *w)
