@@ -24,8 +24,8 @@ struct partial {
   struct span key; /* of the query's record */
   bool is_json;    /* the query is */
   struct span reply_topic;
-  uint32_t k;          /* hits that are joined */
-  uint32_t mmr_k;      /* hits that are chosen among those; 0: all are wanted */
+  uint32_t k;
+  uint32_t candidates; /* of mmr, of which the part has vectors; 0: the query has no mmr */
   double diversity;    /* of mmr */
   uint32_t max_per;    /* max_per.n of the query */
   uint32_t boosts;     /* how many the query has */

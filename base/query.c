@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What several folders need of queries and answers: a limit, the names of errors, the order of hits, and the sum of
+/* What several folders need of queries and answers: limits, the names of errors, the order of hits, and the sum of
  * counts. */
 #include "base/query.h"
 
 #include "base/size.h"
+
+/* Candidates of mmr for each hit, unless the query says how many. */
+enum { MMR_USUAL = 5 };
 
 const char *const query_error_words[QUERY_ERRORS] = {
   [ANSWER_BAD_QUERY] = "BAD_QUERY",
@@ -40,4 +43,13 @@ void query_add_counts(const struct counts *round, struct counts *out)
 {
   out->scored = size_min(out->scored + round->scored, out->items);
   out->candidates = size_min(out->candidates + round->candidates, out->items);
+}
+
+uint32_t query_mmr_candidates(const struct query *query, size_t max_k)
+{
+  size_t most = size_min(max_k, QUERY_MMR_MAX);
+
+  if (query->mmr.candidates)
+    return query->mmr.candidates;
+  return (uint32_t)size_max(query->k, size_min(MMR_USUAL * (size_t)query->k, most));
 }

@@ -47,8 +47,8 @@ struct max_per {
 /* Hits that differ from each other: they are chosen among the best items by maximal marginal relevance (engine/mmr.h).
  */
 struct mmr {
-  uint32_t candidates; /* how many of the best items they are chosen among, at least k; 0: there is no mmr */
-  double diversity;    /* above 0, at most 1 */
+  double diversity;    /* above 0, at most 1; 0: there is no mmr */
+  uint32_t candidates; /* how many of the best items they are chosen among; 0: as many as query_mmr_candidates() says */
   bool is_left_open;   /* the answer has all candidates, with their vectors: a merge is to choose */
 };
 
@@ -114,6 +114,12 @@ static inline bool query_takes_rounds(const struct query *query)
   return query->max_per.n > 0 || query->n_boosts > 0;
 }
 
+/* Return among how many items the hits of a query with a mmr are chosen.
+ *
+ * max_k  query.max_k
+ */
+uint32_t query_mmr_candidates(const struct query *query, size_t max_k);
+
 /* Verify the number of values of all parameters [n] together. Returns ERR_QUERY with that number. Thread: any. */
 err_t query_verify_parameters(const struct value *parameters, size_t n);
 
@@ -134,8 +140,8 @@ int query_compare_hits(const void *a, const void *b);
 /* The guarantees of an answer. */
 struct receipt {
   bool is_exact;
-  bool has_bound; /* false: the hits are all admitted items, but for those that max_per or mmr leave out */
-  float bound;    /* no item outside the hits scores above this, but for those that max_per or mmr leave out */
+  bool has_bound; /* false: the hits are all admitted items. Those that max_per or mmr leave out do not count */
+  float bound;    /* no item outside the hits scores above this. Those that max_per or mmr leave out do not count */
 };
 
 /* The work of a search. */

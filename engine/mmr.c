@@ -3,9 +3,11 @@
  * candidate. */
 #include "engine/mmr.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
+#include "base/progress.h"
 #include "base/size.h"
 #include "engine/item_vectors.h"
 
@@ -15,26 +17,29 @@ err_t mmr_check(const struct query *query, size_t max_k, const struct space *spa
 {
   size_t most = size_min(max_k, QUERY_MMR_MAX);
 
-  if (query->mmr.candidates == 0)
+  if (query->mmr.diversity == 0)
     return ERR_OK;
   if (query->k > most)
     FAIL(ERR_QUERY, "query: k is %u; with mmr it must be from 1 to %zu", query->k, most);
-  if (query->mmr.candidates < query->k || query->mmr.candidates > most)
+  if (query->mmr.candidates && (query->mmr.candidates < query->k || query->mmr.candidates > most))
     FAIL(ERR_QUERY, "mmr.candidates: %u; it must be from k, which is %u, to %zu", query->mmr.candidates, query->k,
          most);
+  if (query->mmr.is_left_open && space->similarity->kind == SIMILARITY_BILINEAR)
+    FAIL(ERR_QUERY, "mmr: the catalogue is sharded, and shards may turn the vectors of a bilinear space in different "
+                    "ways, so that a merge cannot compare them");
   return item_vectors_check(space, backends, "mmr");
 }
 
-err_t mmr_widen(const struct query *query, struct region *region, const struct query **out)
+err_t mmr_widen(const struct query *query, size_t max_k, struct region *region, const struct query **out)
 {
   struct query *copy;
 
   *out = query;
-  if (query->mmr.candidates == 0)
+  if (query->mmr.diversity == 0)
     return ERR_OK;
   TRY(region_array(region, 1, sizeof *copy, &copy));
   *copy = *query;
-  copy->k = query->mmr.candidates;
+  copy->k = query_mmr_candidates(query, max_k);
   *out = copy;
   return ERR_OK;
 }
@@ -108,7 +113,8 @@ static void take(struct candidates *c, const struct kernels *kernels, size_t tak
   }
 }
 
-/* Return the candidate that is to be the next hit. One is left. At first all have the same infinite value. */
+/* Return the candidate that is to be the next hit; one is left. While there are no hits, `closest` of all is -infinity,
+ * so all have the same value, and the first one is it. */
 static size_t find_next(const struct candidates *c, double diversity)
 {
   double best = -INFINITY;
@@ -141,34 +147,78 @@ static void explain_again(struct answer *answer)
   }
 }
 
-err_t mmr_choose(const struct kernels *kernels, double diversity, size_t k, struct region *region,
-                 struct answer *answer)
+/* Choose the n hits of an answer that has at least as many candidates.
+ *
+ * chosen   [n]
+ * scratch  for the call
+ */
+static err_t choose(const struct kernels *kernels, double diversity, size_t n, const struct search_pause *pause,
+                    struct region *scratch, const struct answer *answer, struct hit *chosen)
 {
-  size_t n = size_min(k, answer->n_hits);
   struct candidates c;
-  struct hit *chosen;
 
-  if (n == 0)
-    return ERR_OK;
-  TRY(list_candidates(answer, kernels, region, &c));
-  TRY(region_array(region, n, sizeof *chosen, &chosen));
+  TRY(list_candidates(answer, kernels, scratch, &c));
   for (size_t i = 0; i < n; i++) {
     size_t next = find_next(&c, diversity);
     chosen[i] = c.hits[next];
     chosen[i].vector = (struct floats){ 0 };
     if (i + 1 < n)
       take(&c, kernels, next);
+    progress_note();
+    if (pause && pause->call)
+      pause->call(pause->context);
   }
+  return ERR_OK;
+}
+
+static void set_hits(struct hit *chosen, size_t n, struct answer *answer)
+{
   answer->hits = chosen;
   answer->n_hits = n;
   explain_again(answer);
+}
+
+err_t mmr_choose(const struct kernels *kernels, double diversity, size_t k, struct region *region,
+                 struct answer *answer)
+{
+  size_t n = size_min(k, answer->n_hits);
+  struct hit *chosen;
+
+  if (n == 0)
+    return ERR_OK;
+  TRY(region_array(region, n, sizeof *chosen, &chosen));
+  struct region_mark mark = region_mark(region);
+  TRY(choose(kernels, diversity, n, NULL, region, answer, chosen));
+  region_rewind(region, mark);
+  set_hits(chosen, n, answer);
+  return ERR_OK;
+}
+
+static err_t read_vectors(const struct arena *arena, const struct arena_space *space, struct region *region,
+                          struct answer *answer)
+{
+  for (size_t i = 0; i < answer->n_hits; i++) {
+    struct hit *hit = &answer->hits[i];
+    TRY(item_vectors_read(arena, space, hit->slot, region, &hit->vector));
+    assert(hit->vector.n > 0); /* mmr_check() has looked */
+  }
   return ERR_OK;
 }
 
 err_t mmr_finish(const struct arena *arena, const struct arena_space *space, const struct kernels *kernels,
-                 const struct query *query, struct region *region, struct answer *answer)
+                 const struct query *query, const struct search_pause *pause, struct region *region,
+                 struct answer *answer)
 {
-  for (size_t i = 0; i < answer->n_hits; i++)
-    TRY(item_vectors_read(arena, space, answer->hits[i].slot, region, &answer->hits[i].vector));
-  return query->mmr.is_left_open ? ERR_OK : mmr_choose(kernels, query->mmr.diversity, query->k, region, answer);
+  size_t n = size_min(query->k, answer->n_hits);
+  struct hit *chosen;
+
+  if (query->mmr.is_left_open || n == 0)
+    return read_vectors(arena, space, region, answer);
+  TRY(region_array(region, n, sizeof *chosen, &chosen));
+  struct region_mark mark = region_mark(region);
+  TRY(read_vectors(arena, space, region, answer));
+  TRY(choose(kernels, query->mmr.diversity, n, pause, region, answer, chosen));
+  region_rewind(region, mark);
+  set_hits(chosen, n, answer);
+  return ERR_OK;
 }

@@ -86,7 +86,7 @@ static err_t resolve(const struct search *s, const struct query *const *queries,
     answers[i].error = problem ? ANSWER_BAD_QUERY : ANSWER_OK;
     answers[i].error_message = problem;
     if (!problem)
-      TRY(mmr_widen(resolved[i], region, &resolved[i]));
+      TRY(mmr_widen(resolved[i], s->searcher->engine->max_k, region, &resolved[i]));
   }
   *out = resolved;
   return ERR_OK;
@@ -161,8 +161,9 @@ static err_t search_arena(struct search *s, const struct query *const *queries, 
       continue;
     if (queries[i]->n_explain > 0)
       TRY(explain(s, resolved[i], &s->admission.admits[i], &answers[i]));
-    if (queries[i]->mmr.candidates > 0)
-      TRY(mmr_finish(s->arena, s->in, s->searcher->engine->kernels, queries[i], &s->searcher->scratch, &answers[i]));
+    if (queries[i]->mmr.diversity > 0)
+      TRY(mmr_finish(s->arena, s->in, s->searcher->engine->kernels, queries[i], &s->searcher->pause,
+                     &s->searcher->scratch, &answers[i]));
     if (queries[i]->n_attributes > 0)
       TRY(show_attributes(s, queries[i], &answers[i]));
   }

@@ -18,7 +18,8 @@ enum { TOPIC_TIMEOUT_MS = 500 };
 err_t merge_batch_init(const struct merge_batch_context *context, struct merge_batch *out)
 {
   *out = (struct merge_batch){ .with = *context };
-  TRY(kernels_get(isa_detect(), &out->kernels));
+  enum isa isa = context->config->isa == N_ISAS ? isa_detect() : context->config->isa;
+  TRY(kernels_get(isa, &out->kernels));
   TRY(mem_array(MERGE_BATCH_MAX, sizeof *out->replies, &out->replies));
   TRY(mem_array(MERGE_BATCH_MAX * REPLY_HEADERS, sizeof *out->headers, &out->headers));
   TRY(mem_array(2 * MERGE_BATCH_MAX, sizeof *out->messages, &out->messages));
@@ -132,7 +133,7 @@ static err_t encode(struct merge_batch *b, const struct answer *answer, struct m
 static void begin_trace(struct merge_batch *b, const struct open_join *join, const struct partial *head,
                         const struct answer *answer, struct merge_reply *reply)
 {
-  const struct query query = { .space = answer->space, .k = head->mmr_k ? head->mmr_k : head->k };
+  const struct query query = { .space = answer->space, .k = head->k };
 
   reply->traced = tracing_begin(b->with.tracing, &reply->trace, join->since_ns);
   if (!reply->traced)

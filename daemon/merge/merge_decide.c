@@ -105,12 +105,18 @@ static err_t fail_missing(const struct layout *layout, struct region *r, struct 
                     is_one ? "shard" : "shards", missing, is_one ? "has" : "have", n_shards - 1);
 }
 
+/* Shards with other values of query.max_k may choose other numbers of candidates. */
+static bool has_other_mmr(const struct partial *a, const struct partial *b)
+{
+  return a->candidates != b->candidates || a->diversity != b->diversity;
+}
+
 /* Return the field of a query that just one of two parts knows: the other one's daemon is of an older version. NULL:
  * there is none. */
 static const char *find_unknown(const struct partial *a, const struct partial *b)
 {
   return a->max_per != b->max_per         ? "max_per"
-         : a->mmr_k != b->mmr_k           ? "mmr"
+         : has_other_mmr(a, b)            ? "mmr"
          : a->boosts != b->boosts         ? "boosts"
          : a->attributes != b->attributes ? "attributes"
                                           : NULL;

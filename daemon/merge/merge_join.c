@@ -32,6 +32,12 @@ static struct lane *find_best(struct lane *lanes, size_t n)
   return best;
 }
 
+/* Return how many hits are joined: with mmr the candidates. */
+static size_t wanted(const struct partial *head)
+{
+  return head->candidates ? head->candidates : head->k;
+}
+
 static size_t count_hits(const struct merge_part *const *parts, size_t n)
 {
   size_t n_hits = 0;
@@ -44,7 +50,7 @@ static size_t count_hits(const struct merge_part *const *parts, size_t n)
 /* Take the k best of all hits. */
 static err_t join_best(const struct merge_part *const *parts, size_t n, struct region *r, struct answer *out)
 {
-  size_t n_all = count_hits(parts, n), k = parts[0]->head.k;
+  size_t n_all = count_hits(parts, n), k = wanted(&parts[0]->head);
   struct lane *lanes;
 
   TRY(region_array(r, n, sizeof *lanes, &lanes));
@@ -75,7 +81,7 @@ static err_t join_uncrowded(const struct merge_part *const *parts, size_t n, str
     qsort(all, n_all, sizeof *all, query_compare_hits);
   TRY(crowding_find(all, n_all, head->max_per, r, &crowding));
   out->hits = all;
-  for (size_t i = 0; i < n_all && out->n_hits < head->k; i++) {
+  for (size_t i = 0; i < n_all && out->n_hits < wanted(head); i++) {
     if (!crowding.is_out[i])
       out->hits[out->n_hits++] = all[i];
   }
@@ -102,11 +108,12 @@ static bool is_exact(const struct receipt *part, float threshold)
 
 static void join_receipt(const struct merge_part *const *parts, size_t n, struct answer *out)
 {
-  float threshold = threshold_of(out, parts[0]->head.k);
+  size_t k = wanted(&parts[0]->head);
+  float threshold = threshold_of(out, k);
   bool is_whole = n == parts[0]->head.n_shards;
   struct receipt joined = {
     .is_exact = is_whole,
-    .has_bound = !is_whole || (out->n_hits == parts[0]->head.k && count_hits(parts, n) > out->n_hits),
+    .has_bound = !is_whole || (out->n_hits == k && count_hits(parts, n) > out->n_hits),
     .bound = is_whole ? threshold : INFINITY,
   };
 
@@ -213,7 +220,7 @@ static void rank(const struct answer *out, const struct partial *head, struct ex
     item->rank = span_equal(out->hits[i].key, item->key) ? (uint32_t)i + 1 : 0;
   if (item->rank > 0) {
     item->verdict = VERDICT_HIT;
-  } else if (out->n_hits < head->k || is_before(&own, last)) {
+  } else if (out->n_hits < wanted(head) || is_before(&own, last)) {
     item->verdict = verdict_of(head, item);
   } else {
     item->verdict = VERDICT_OUTRANKED;
@@ -257,5 +264,5 @@ err_t merge_join(const struct kernels *kernels, const struct merge_part *const *
   join_counts(parts, n, out);
   join_times(parts, n, out);
   const struct partial *head = &parts[0]->head;
-  return head->mmr_k ? mmr_choose(kernels, head->diversity, head->mmr_k, r, out) : ERR_OK;
+  return head->candidates ? mmr_choose(kernels, head->diversity, head->k, r, out) : ERR_OK;
 }

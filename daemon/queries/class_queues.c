@@ -38,12 +38,12 @@ void class_queues_fini(struct class_queues *q)
 static size_t hash_of(const struct query_class *of)
 {
   return XXH3_64bits_withSeed(&of->method, sizeof of->method,
-                              of->space ^ of->number << 16 ^ (size_t)of->takes_rounds << 63);
+                              of->space ^ of->number << 16 ^ (size_t)of->takes_longer << 63);
 }
 
 static bool is_same(const struct query_class *a, const struct query_class *b)
 {
-  return a->space == b->space && a->number == b->number && a->takes_rounds == b->takes_rounds &&
+  return a->space == b->space && a->number == b->number && a->takes_longer == b->takes_longer &&
          memcmp(&a->method, &b->method, sizeof a->method) == 0;
 }
 

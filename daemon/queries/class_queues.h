@@ -14,12 +14,14 @@ struct query_class {
   size_t space;  /* as pending_query.space; its generations share a weight */
   size_t number; /* as pending_query.number */
   struct method method;
-  bool takes_rounds; /* others of a batch would wait for them */
+  bool takes_longer; /* than others of the method, which would wait for it in a batch */
 };
 
 static inline struct query_class query_class_of(const struct pending_query *query)
 {
-  return (struct query_class){ query->space, query->number, query->method, query_takes_rounds(&query->query) };
+  bool takes_longer = query_takes_rounds(&query->query) || query->query.mmr.diversity > 0;
+
+  return (struct query_class){ query->space, query->number, query->method, takes_longer };
 }
 
 /* No index of a class. */

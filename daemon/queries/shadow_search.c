@@ -65,6 +65,7 @@ static err_t search(struct shadow_search *s, const struct query *query, struct s
   asked.space = name;
   asked.n_explain = 0;
   asked.n_attributes = 0;
+  asked.mmr.is_left_open = false;
   TRY(engine_check_query(s->engine, &asked, &space, &method));
   TRY(searcher_search(s->searcher, space, &method, queries, 1, &answer));
   if (answer.error)

@@ -32,7 +32,7 @@ static uint64_t left_us(const struct pending_query *query)
 err_t shard_part_make(const struct config *config, const struct pending_query *query, const struct answer *answer,
                       struct region *r, struct shard_part *out)
 {
-  bool has_mmr = query->query.mmr.candidates > 0;
+  bool has_mmr = query->query.mmr.diversity > 0;
   struct span encoded;
   struct partial partial = {
     .shard = (uint32_t)config->catalogue.shard,
@@ -41,8 +41,8 @@ err_t shard_part_make(const struct config *config, const struct pending_query *q
     .key = query->key,
     .is_json = query->format == WIRE_JSON,
     .reply_topic = query->query.reply_topic,
-    .k = has_mmr ? query->query.mmr.candidates : query->query.k,
-    .mmr_k = has_mmr ? query->query.k : 0,
+    .k = query->query.k,
+    .candidates = has_mmr ? query_mmr_candidates(&query->query, config->query.max_k) : 0,
     .diversity = query->query.mmr.diversity,
     .max_per = query->query.max_per.n,
     .boosts = (uint32_t)query->query.n_boosts,

@@ -53,7 +53,7 @@ err_t wire_encode_partial(const struct partial *partial, struct region *r, struc
   message.of = partial->n_shards;
   message.is_json = partial->is_json;
   message.k = partial->k;
-  message.mmr_k = partial->mmr_k;
+  message.candidates = partial->candidates;
   message.diversity = partial->diversity;
   message.max_per = partial->max_per;
   message.boosts = partial->boosts;
@@ -102,6 +102,8 @@ static err_t verify_partial(const Sluice__V1__Partial *m)
     FAIL(ERR_WIRE, "shard %u of %u: of is 1 to %d, and shard is less", m->shard, m->of, PARTIAL_SHARDS_MAX);
   if (m->kind == SLUICE__V1__PARTIAL__KIND__PART && m->answer.len == 0)
     FAIL(ERR_WIRE, "the part has no answer");
+  if (m->candidates > QUERY_MMR_MAX || !(m->diversity >= 0 && m->diversity <= 1))
+    FAIL(ERR_WIRE, "mmr: %u candidates, and a diversity of %g", m->candidates, m->diversity);
   if (m->n_trace > TRACE_HEADERS)
     FAIL(ERR_WIRE, "trace: %zu values, at most %d", m->n_trace, TRACE_HEADERS);
   return ERR_OK;
@@ -135,7 +137,7 @@ err_t wire_decode_partial(struct span value, struct region *r, struct partial *o
     .is_json = m->is_json,
     .reply_topic = span_of_str(m->reply_topic),
     .k = m->k,
-    .mmr_k = m->mmr_k,
+    .candidates = m->candidates,
     .diversity = m->diversity,
     .max_per = m->max_per,
     .boosts = m->boosts,

@@ -7,9 +7,6 @@
 #include "ingest/wire/message_field.h"
 #include "ingest/wire/wire_value.h"
 
-/* Candidates of mmr for each hit, unless the query says how many. */
-enum { MMR_USUAL = 5 };
-
 /* Is it a topic name that Kafka allows? */
 static bool is_topic_name(const char *name)
 {
@@ -152,17 +149,15 @@ static err_t read_max_per(const Sluice__V1__MaxPer *from, struct query *out)
 }
 
 /* The engine verifies the number of candidates. */
-static err_t read_mmr(const Sluice__V1__Mmr *from, uint32_t k, struct query *out)
+static err_t read_mmr(const Sluice__V1__Mmr *from, struct query *out)
 {
-  uint32_t usual = k < QUERY_MMR_MAX / MMR_USUAL ? MMR_USUAL * k : QUERY_MMR_MAX;
-
   if (!from)
     return ERR_OK;
   if (from->diversity == 0)
     FAIL(ERR_QUERY, "mmr.diversity is missing, or 0; it must be above 0, and at most 1");
   if (!(from->diversity > 0 && from->diversity <= 1))
     FAIL(ERR_QUERY, "mmr.diversity: %g; it must be above 0, and at most 1", from->diversity);
-  out->mmr = (struct mmr){ .candidates = from->candidates ? from->candidates : usual, .diversity = from->diversity };
+  out->mmr = (struct mmr){ .diversity = from->diversity, .candidates = from->candidates };
   return ERR_OK;
 }
 
@@ -239,7 +234,7 @@ static err_t read_fields(const Sluice__V1__Query *query, struct region *r, struc
   TRY(read_seen(query, r, out));
   TRY(read_filter(query, r, out));
   TRY(read_max_per(query->max_per, out));
-  TRY(read_mmr(query->mmr, query->k, out));
+  TRY(read_mmr(query->mmr, out));
   TRY(read_boosts(query, r, out));
   TRY(read_attributes(query, r, out));
   out->method = span_of_str(query->method);

@@ -192,7 +192,7 @@ static void prepare(void *self, size_t round)
     const float *vector = s->queries + (b->round * b->batch + q) * s->dim;
     b->queries[q] = (struct query){ .space = span_of_str("bench"), .k = s->k, .vector = { vector, s->dim } };
     b->queries[q].max_per = b->limits.max_per;
-    b->queries[q].mmr = (struct mmr){ .candidates = b->limits.candidates, .diversity = 0.3 };
+    b->queries[q].mmr = (struct mmr){ .diversity = b->limits.candidates ? 0.3 : 0, .candidates = b->limits.candidates };
     set_filter(b, q, &b->queries[q]);
     if (b->limits.boosting)
       set_boosts(b, &b->queries[q]);
@@ -344,8 +344,10 @@ static void check_chosen(struct bench *b)
   run(b, 0);
   search(b, b->judge, &b->brute_force, answers);
   for (size_t q = 0; q < b->batch; q++) {
-    for (size_t i = 0; i < answers[q].n_hits; i++) {
-      if (b->answers[q].n_hits != answers[q].n_hits || !span_equal(b->answers[q].hits[i].key, answers[q].hits[i].key))
+    if (b->answers[q].n_hits != answers[q].n_hits)
+      bench_fail("%s, query %zu: %zu hits, not %zu", b->subject->name, q, b->answers[q].n_hits, answers[q].n_hits);
+    for (size_t i = 0; i < answers[q].n_hits && i < b->answers[q].n_hits; i++) {
+      if (!span_equal(b->answers[q].hits[i].key, answers[q].hits[i].key))
         bench_fail("%s, query %zu: hit %zu of mmr is not that of %s", b->subject->name, q, i, b->brute_force.name);
     }
   }

@@ -92,6 +92,8 @@ class Queries(unittest.TestCase):
     def test_hits_that_differ(self):
         made = Query("films", 2, [1, 0], mmr=(0.5, 30)).message("id", 1700)
         self.assertEqual((made.mmr.diversity, made.mmr.candidates), (0.5, 30))
+        made = Query("films", 2, [1, 0], mmr=[0.5, 30]).message("id", 1700)
+        self.assertEqual((made.mmr.diversity, made.mmr.candidates), (0.5, 30))
         made = Query("films", 2, [1, 0], mmr=1).message("id", 1700)
         self.assertEqual((made.mmr.diversity, made.mmr.candidates), (1, 0))
         self.assertFalse(Query("films", 2, [1, 0]).message("id", 1700).HasField("mmr"))

@@ -133,6 +133,11 @@ class Bilinear(Vectors):
         self.u, self.sigma, self.vt = np.linalg.svd(self.w)
         self.set_dim(len(self.w))
 
+    def vectors(self, rows):
+        """Return what W counts of the vectors, in a basis of its own."""
+        rank = int((self.sigma > 1e-9 * self.sigma[0]).sum())
+        return super().vectors(rows) @ self.vt[:rank].T
+
     def methods(self):
         return [*super().methods(), "low_rank(1)", "low_rank(5)", f"low_rank({self.dq})"]
 

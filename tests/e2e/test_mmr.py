@@ -29,7 +29,7 @@ def setUpModule():
     names = ("dot", "cosine", "bilinear", "mol", "recjpq")
     paths = {name: Path(folder.name) / f"{name}.safetensors" for name in names}
     for name in names[:3]:
-        models.random_vectors(rng, paths[name], name)
+        models.random_vectors(rng, paths[name], name, rank=9 if name == "bilinear" else None)
     models.random_mol(rng, paths["mol"])
     models.random_recjpq(rng, paths["recjpq"], b=16)
     spaces = {name: models.load(path) for name, path in paths.items()}

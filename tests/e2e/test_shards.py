@@ -135,7 +135,7 @@ class Same(ShardsCase):
             query.max_per.attribute, query.max_per.n = "price", int(rng.integers(1, 4))
         if rng.random() < 0.5:
             self.boosts.add(query)
-        if rng.random() < 0.3:
+        if rng.random() < 0.3 and spaces[name].similarity != "bilinear":
             query.mmr.diversity = 1 - rng.random()
             query.mmr.candidates = int(rng.integers(query.k, 1001))
         if rng.random() < 0.2:
@@ -198,11 +198,14 @@ class Same(ShardsCase):
         queries[1].space = "nothing"
         queries[2].ClearField("vector")
         queries[2].like = self.keys[0]
-        codes = ("BAD_QUERY", "UNKNOWN_SPACE", "BAD_QUERY")
+        queries.append(self.draw("matrix", "exact"))
+        queries[3].mmr.diversity = 0.5
+        codes = ("BAD_QUERY", "UNKNOWN_SPACE", "BAD_QUERY", "BAD_QUERY")
         for (query, _, joined), code in zip(self.ask_both(queries), codes):
             self.system.oracle.check_error(query, joined, code)
             self.assertIn("shard 0 of 4: ", joined.error.message)
-        self.assertIn("sharded", shards.by_topic(self.system.client, queries[2].id)[self.topics[1]][0].error.message)
+        for query in queries[2:]:
+            self.assertIn("sharded", shards.by_topic(self.system.client, query.id)[self.topics[1]][0].error.message)
 
     def test_a_record_that_is_no_query_is_one_dead_letter(self):
         self.system.client.producer.produce(self.system.topic("queries"), b"\xff\xff", b"key")

@@ -213,7 +213,7 @@ class Queries(Tools):
             {"key": "like-new", "verdict": "EMBARGOED", "score": 6.0},
             {"key": "no part", "verdict": "NO_PART"}, {"key": "nobody", "verdict": "NO_ITEM"}])
         said = self.ctl("explain", query, *keys)
-        for line in ("like-a: hit 1; its score is 3", "like-c: 2 below the last hit; its score is 1",
+        for line in ("like-a: hit 1; its score is 3", "like-c: outranked by 2; its score is 1",
                      "like-cheap: the filter does not admit it; its score is 9", "nobody: there is no such item"):
             self.assertIn(f"  {line}\n", said)
         self.ctl("explain", query, code=2)

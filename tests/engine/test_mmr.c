@@ -81,7 +81,7 @@ static size_t choose(const struct answer *all, double diversity, size_t k, size_
 
 struct list {
   float numbers[LIST_MAX][DIM];
-  char keys[LIST_MAX][8];
+  char keys[LIST_MAX][24];
   struct hit hits[LIST_MAX];
   struct explanation explanations[LIST_MAX];
 };
@@ -176,7 +176,7 @@ static const struct subject {
   { "pq", { "exact", "pqtopk", "prune(8)", "prune_limited(8,1)" } },
   { "mol", { "exact", "brute_force", "average(60)", "combined(5,30)" } },
 };
-enum { PQ = 2, SUBJECTS = sizeof subjects / sizeof subjects[0] };
+enum { DOT = 0, PQ = 2, SUBJECTS = sizeof subjects / sizeof subjects[0] };
 
 struct world {
   struct temp_dir dir;
@@ -272,7 +272,7 @@ static void close_world(struct world *w)
   temp_dir_fini(&w->dir);
 }
 
-/* What a test knows of a query's candidates, in memory of its own. */
+/* Candidates in memory of their own. */
 struct found {
   struct hit hits[ITEMS];
   char keys[ITEMS][8];
@@ -289,8 +289,9 @@ static void keep(const struct answer *answer, struct found *out)
     *hit = answer->hits[i];
     memcpy(out->keys[i], hit->key.p, hit->key.n);
     hit->key.p = (const uint8_t *)out->keys[i];
-    assert_in_range(hit->vector.n, 1, DIM * 4);
-    memcpy(out->numbers[i], hit->vector.v, hit->vector.n * sizeof(float));
+    assert_in_range(hit->vector.n, 0, DIM * 4);
+    if (hit->vector.n > 0)
+      memcpy(out->numbers[i], hit->vector.v, hit->vector.n * sizeof(float));
     hit->vector.v = out->numbers[i];
   }
 }
@@ -305,17 +306,14 @@ static size_t item_of(const struct world *w, struct span key)
   return ITEMS;
 }
 
-/* The vectors are the items'. Those of bilinear spaces are turned, which changes no cosine. */
+/* The vectors are the items'. */
 static void assert_vectors(const struct world *w, const char *space, const struct answer *all)
 {
   for (size_t i = 0; i < all->n_hits; i++) {
-    size_t item = item_of(w, all->hits[i].key), other = item_of(w, all->hits[i / 2].key);
+    size_t item = item_of(w, all->hits[i].key);
     const struct floats *v = &all->hits[i].vector;
     if (!strcmp(space, "dot"))
       assert_memory_equal(v->v, w->vectors[item], sizeof w->vectors[item]);
-    if (!strcmp(space, "bilinear"))
-      assert_float_equal(cosine(*v, all->hits[i / 2].vector),
-                         cosine((struct floats){ w->vectors[item], DIM }, (struct floats){ w->vectors[other], DIM }), 1e-4);
     for (size_t k = 0; !strcmp(space, "pq") && k < DIM; k++) {
       size_t split = k / (DIM / SPLITS), sub = w->codes[item][split];
       assert_true(v->v[k] == w->centroids[(split * SUBITEMS + sub) * (DIM / SPLITS) + k % (DIM / SPLITS)]);
@@ -325,8 +323,38 @@ static void assert_vectors(const struct world *w, const char *space, const struc
   }
 }
 
+/* Find the candidates of a query, with their vectors. Those of a bilinear space are turned when they are read, which
+ * changes no cosine of one with a matrix of full rank. */
+static void find_candidates(struct world *w, const struct query *query, const struct query *wide, struct found *out)
+{
+  bool is_bilinear = span_equal(query->space, span_of_str("bilinear"));
+  struct query open = *query;
+  struct answer answer = { 0 };
+
+  fixture_search(w->engine, w->searcher, wide, 1, &answer);
+  keep(&answer, out);
+  if (is_bilinear) {
+    for (size_t i = 0; i < out->answer.n_hits; i++)
+      out->hits[i].vector = (struct floats){ w->vectors[item_of(w, out->hits[i].key)], DIM };
+    return;
+  }
+  open.mmr.is_left_open = true;
+  fixture_search(w->engine, w->searcher, &open, 1, &answer);
+  fixture_assert_same_hits(&answer, &out->answer);
+  keep(&answer, out);
+}
+
+static void assert_ranks(const struct answer *answer)
+{
+  for (size_t i = 0; i < answer->n_explanations; i++) {
+    const struct explanation *e = &answer->explanations[i];
+    if (e->verdict == VERDICT_HIT)
+      assert_true(span_equal(answer->hits[e->rank - 1].key, e->key));
+  }
+}
+
 /* One random query: its candidates are what the same query without mmr finds, and its hits are chosen among them. */
-static void check_query(struct world *w, struct found *all, struct found *plain)
+static void check_query(struct world *w, struct found *all)
 {
   const struct subject *subject = &subjects[dice_below(&w->dice, SUBJECTS)];
   const char *method = subject->methods[dice_below(&w->dice, 4)];
@@ -335,7 +363,7 @@ static void check_query(struct world *w, struct found *all, struct found *plain)
   struct span explain[3], exclude[2];
   float vector[DIM];
   size_t chosen[ITEMS];
-  struct answer answer = { 0 };
+  struct answer answers[2] = { 0 };
   struct query query = { .space = span_of_str(subject->space),
                          .method = span_of_str(method ? method : "exact"),
                          .k = k,
@@ -346,7 +374,7 @@ static void check_query(struct world *w, struct found *all, struct found *plain)
                          .n_explain = dice_below(&w->dice, 4),
                          .boosts = &boost,
                          .n_boosts = dice_below(&w->dice, 4) == 0,
-                         .mmr = { .candidates = k + (uint32_t)dice_below(&w->dice, 40), .diversity = 0.5 } };
+                         .mmr = { .diversity = 0.5, .candidates = k + (uint32_t)dice_below(&w->dice, 40) } };
 
   dice_fill(&w->dice, vector, DIM, 1.0f);
   for (size_t i = 0; i < 2; i++)
@@ -355,45 +383,37 @@ static void check_query(struct world *w, struct found *all, struct found *plain)
     explain[i] = span_of_str(w->keys[dice_below(&w->dice, ITEMS)]);
   if (dice_below(&w->dice, 4) == 0)
     query.max_per = (struct max_per){ span_of_str("year"), 1 };
-
-  query.mmr.is_left_open = true;
-  fixture_search(w->engine, w->searcher, &query, 1, &answer);
-  keep(&answer, all);
-  assert_vectors(w, subject->space, &all->answer);
-  struct query wide = query;
-  wide.k = query.mmr.candidates;
-  wide.mmr.candidates = 0;
-  fixture_search(w->engine, w->searcher, &wide, 1, &answer);
-  fixture_assert_same_hits(&all->answer, &answer);
-  plain->answer = answer;
-
-  query.mmr.is_left_open = false;
-  fixture_search(w->engine, w->searcher, &query, 1, &answer);
-  assert_int_equal(answer.n_hits, choose(&all->answer, query.mmr.diversity, k, chosen));
-  for (size_t i = 0; i < answer.n_hits; i++)
-    assert_true(span_equal(answer.hits[i].key, all->hits[chosen[i]].key));
-  assert_int_equal(answer.receipt.is_exact, plain->answer.receipt.is_exact);
-  assert_int_equal(answer.receipt.has_bound, plain->answer.receipt.has_bound);
-  assert_true(answer.receipt.bound == plain->answer.receipt.bound);
-  for (size_t i = 0; i < answer.n_explanations; i++) {
-    const struct explanation *e = &answer.explanations[i];
-    if (e->verdict == VERDICT_HIT)
-      assert_true(span_equal(answer.hits[e->rank - 1].key, e->key));
+  if (subject == &subjects[DOT] && dice_below(&w->dice, 3) == 0) {
+    query.vector = (struct floats){ 0 };
+    query.like = span_of_str(w->keys[dice_below(&w->dice, ITEMS)]);
   }
+  struct query both[] = { query, query };
+  both[1].k = query.mmr.candidates;
+  both[1].mmr = (struct mmr){ 0 };
+  find_candidates(w, &query, &both[1], all);
+  assert_vectors(w, subject->space, &all->answer);
+  fixture_search(w->engine, w->searcher, both, 2, answers);
+  fixture_assert_same_hits(&answers[1], &all->answer);
+  assert_int_equal(answers[0].n_hits, choose(&all->answer, query.mmr.diversity, k, chosen));
+  for (size_t i = 0; i < answers[0].n_hits; i++)
+    assert_true(span_equal(answers[0].hits[i].key, all->hits[chosen[i]].key));
+  assert_int_equal(answers[0].receipt.is_exact, answers[1].receipt.is_exact);
+  assert_int_equal(answers[0].receipt.has_bound, answers[1].receipt.has_bound);
+  assert_true(answers[0].receipt.bound == answers[1].receipt.bound);
+  assert_ranks(&answers[0]);
 }
 
 static void searches_choose_among_what_they_find(void **state)
 {
   struct world *w = calloc(1, sizeof *w);
-  struct found *all = calloc(1, sizeof *all), *plain = calloc(1, sizeof *plain);
+  struct found *all = calloc(1, sizeof *all);
 
   (void)state;
   open_world(w, ENGINE_CPU);
   for (int round = 0; round < ROUNDS; round++)
-    check_query(w, all, plain);
+    check_query(w, all);
   close_world(w);
   free(all);
-  free(plain);
   free(w);
 }
 
@@ -406,7 +426,7 @@ static void twins_are_passed_over(void **state)
   struct engine_config config = { &space, 1, 10, 10, 1, isa_detect(), ENGINE_CPU, 1, { 0 }, { 0 } };
   struct span explain[] = { span_of_str("twin"), span_of_str("other") };
   struct query query = { .space = span_of_str("two"), .method = span_of_str("exact"), .k = 2, .vector = { query_vector, 2 },
-                         .explain = explain, .n_explain = 2, .mmr = { .candidates = 3, .diversity = 0.7 } };
+                         .explain = explain, .n_explain = 2, .mmr = { .diversity = 0.7, .candidates = 3 } };
   struct answer answer = { 0 };
 
   (void)state;
@@ -436,12 +456,44 @@ static void assert_refused(const struct world *w, uint32_t k, uint32_t candidate
 {
   const float vector[DIM] = { 1 };
   const struct query query = { .space = span_of_str("dot"), .k = k, .vector = { vector, DIM },
-                               .mmr = { .candidates = candidates, .diversity = 0.5 } };
+                               .mmr = { .diversity = 0.5, .candidates = candidates } };
   struct method method;
   size_t space;
 
   assert_int_equal(engine_check_query(w->engine, &query, &space, &method), ERR_QUERY);
   assert_non_null(strstr(err_message(), reason));
+}
+
+static void candidates_are_five_times_as_many_unless_that_is_too_many(void **state)
+{
+  const struct query few = { .k = 7 }, many = { .k = 300 }, most = { .k = QUERY_MMR_MAX };
+  const struct query told = { .k = 7, .mmr = { .candidates = 9 } };
+
+  (void)state;
+  assert_int_equal(query_mmr_candidates(&few, 10000), 35);
+  assert_int_equal(query_mmr_candidates(&few, 30), 30);
+  assert_int_equal(query_mmr_candidates(&many, 10000), QUERY_MMR_MAX);
+  assert_int_equal(query_mmr_candidates(&most, 10000), QUERY_MMR_MAX);
+  assert_int_equal(query_mmr_candidates(&told, 10000), 9);
+}
+
+/* In shards, the answer of a bilinear space would be of vectors that cannot be compared. */
+static void vectors_that_shards_may_turn_are_refused(void **state)
+{
+  const float vector[DIM] = { 1 };
+  struct query query = { .space = span_of_str("bilinear"), .k = 1, .vector = { vector, DIM }, .mmr = { .diversity = 0.5, .candidates = 5 } };
+  struct world *w = calloc(1, sizeof *w);
+  struct method method;
+  size_t space;
+
+  (void)state;
+  open_world(w, ENGINE_CPU);
+  assert_ok(engine_check_query(w->engine, &query, &space, &method));
+  query.mmr.is_left_open = true;
+  assert_int_equal(engine_check_query(w->engine, &query, &space, &method), ERR_QUERY);
+  assert_non_null(strstr(err_message(), "mmr: the catalogue is sharded"));
+  close_world(w);
+  free(w);
 }
 
 static void too_many_and_too_few_candidates_are_refused(void **state)
@@ -460,17 +512,16 @@ static void too_many_and_too_few_candidates_are_refused(void **state)
 static void search_on_a_gpu(enum engine_backend backend, bool is_refused)
 {
   struct world *w = calloc(1, sizeof *w);
-  struct found *all = calloc(1, sizeof *all), *plain = calloc(1, sizeof *plain);
+  struct found *all = calloc(1, sizeof *all);
 
   open_world(w, backend);
   if (is_refused)
     assert_refused(w, 1, 5, "mmr: the items are in the memory of a GPU only (engine.backend: cuda)");
   else
     for (int round = 0; round < ROUNDS / 4; round++)
-      check_query(w, all, plain);
+      check_query(w, all);
   close_world(w);
   free(all);
-  free(plain);
   free(w);
 }
 
@@ -493,6 +544,8 @@ int main(void)
     cmocka_unit_test(vectors_of_other_lengths_count_as_zeros),
     cmocka_unit_test(searches_choose_among_what_they_find),
     cmocka_unit_test(twins_are_passed_over),
+    cmocka_unit_test(candidates_are_five_times_as_many_unless_that_is_too_many),
+    cmocka_unit_test(vectors_that_shards_may_turn_are_refused),
     cmocka_unit_test(too_many_and_too_few_candidates_are_refused),
 #ifdef SLUICE_CUDA
     cmocka_unit_test(items_in_both_memories_can_be_compared),

@@ -102,7 +102,7 @@ class Query:
             if out.max_per.n < 1:
                 raise ValueError(f"max_per is an attribute and a number of at least 1, not {self.max_per}")
         if self.mmr is not None:
-            out.mmr.CopyFrom(_mmr(*self.mmr) if isinstance(self.mmr, tuple) else _mmr(self.mmr))
+            out.mmr.CopyFrom(_mmr(*self.mmr) if isinstance(self.mmr, Sequence) else _mmr(self.mmr))
         if len(self.boosts) > MAX_BOOSTS:
             raise ValueError(f"{len(self.boosts)} boosts, at most {MAX_BOOSTS}")
         out.boosts.extend(boost.message() for boost in self.boosts)

@@ -110,7 +110,7 @@ static void print_receipt(const json_t *answer, FILE *out)
   if (json_is_true(json_object_get(receipt, "exact")))
     fputs("exact", out);
   else if (json_is_number(bound) && json_number_value(bound) < (double)FLT_MAX) /* the largest one bounds nothing */
-    fprintf(out, "approximate, no other item scores above %.6g", json_number_value(bound));
+    fprintf(out, "approximate, nothing that was missed scores above %.6g", json_number_value(bound));
   else
     fputs("approximate", out);
 }
@@ -183,7 +183,7 @@ static void print_explanation(const json_t *explanation, FILE *out)
   if (verdict && strcmp(verdict, "HIT") == 0)
     fprintf(out, "hit %llu", (unsigned long long)number(explanation, NULL, "rank"));
   else if (verdict && strcmp(verdict, "OUTRANKED") == 0)
-    fprintf(out, "%.6g below the last hit", json_number_value(json_object_get(explanation, "below_last_hit")));
+    fprintf(out, "outranked by %.6g", json_number_value(json_object_get(explanation, "below_last_hit")));
   else
     fputs(words_of(verdict ? verdict : "?"), out);
   if (score)

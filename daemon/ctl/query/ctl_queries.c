@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "daemon/ctl/ctl_asking.h"
 #include "daemon/ctl/text/ctl_json.h"
+#include "daemon/ctl/text/ctl_option.h"
 #include "ingest/json/json_bytes.h"
 
 enum { ID_BYTES = 64 };
@@ -200,18 +201,25 @@ err_t ctl_queries_max_per(struct ctl_queries *q, const struct max_per *max_per)
   return ERR_OK;
 }
 
+static err_t fail_mmr(const char *text)
+{
+  FAIL(
+      ERR_USAGE,
+      "--mmr expects a number above 0, at most 1, and perhaps how many candidates, at most %d, such as 0.5 or 0.5:100, "
+      "not %s",
+      QUERY_MMR_MAX, log_quote(span_of_str(text)));
+}
+
 static err_t read_mmr(const char *text, json_t **out)
 {
-  char *end, *last;
+  char *end;
   double diversity = strtod(text, &end);
-  long candidates = *end == ':' ? strtol(end + 1, &last, 10) : 0;
-  bool is_number = end != text && diversity > 0 && diversity <= 1;
+  uint64_t candidates = 0;
 
-  if (!is_number || (*end == ':' ? *last || candidates < 1 || candidates > QUERY_MMR_MAX : *end))
-    FAIL(ERR_USAGE,
-         "--mmr expects a number above 0, at most 1, and perhaps how many candidates, at most %d, such as 0.5 or "
-         "0.5:100, not %s",
-         QUERY_MMR_MAX, log_quote(span_of_str(text)));
+  if (!(diversity > 0 && diversity <= 1) || (*end && *end != ':'))
+    return fail_mmr(text);
+  if (*end && ctl_option_number("--mmr", end + 1, 1, QUERY_MMR_MAX, &candidates) != ERR_OK)
+    return fail_mmr(text);
   *out = candidates ? json_pack("{s:f, s:I}", "diversity", diversity, "candidates", (json_int_t)candidates)
                     : json_pack("{s:f}", "diversity", diversity);
   return ERR_OK;

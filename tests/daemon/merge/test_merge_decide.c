@@ -173,7 +173,7 @@ static void a_daemon_that_does_not_know_max_per_is_told_apart(void **state)
 static void a_daemon_that_does_not_know_mmr_is_told_apart(void **state)
 {
   (void)state;
-  add(0, 2, "m", false)->head.mmr_k = 2;
+  add(0, 2, "m", false)->head.candidates = 2;
   add(1, 2, "m", false);
   decide();
   assert_error(ANSWER_PARTIAL, "shard 0 and shard 1 are of different versions: one does not know mmr");

@@ -155,8 +155,8 @@ static void random_splits_of_candidates_have_the_hits_of_the_whole(void **state)
   for (int round = 0; round < ROUNDS; round++) {
     uint32_t n_shards = 1 + (uint32_t)dice_below(&d, SHARDS_MAX), wide = 1 + (uint32_t)dice_below(&d, ITEMS_MAX + 10);
     struct partial head = { .n_shards = n_shards,
-                            .k = wide,
-                            .mmr_k = 1 + (uint32_t)dice_below(&d, wide),
+                            .k = 1 + (uint32_t)dice_below(&d, wide),
+                            .candidates = wide,
                             .diversity = (1 + (double)dice_below(&d, 4)) / 4 };
     draw_world(&d, n_shards, &world);
     draw_vectors(&d, &world);
@@ -178,7 +178,7 @@ static void random_splits_of_candidates_have_the_hits_of_the_whole(void **state)
     whole.explanations = explanations;
     whole.n_explanations = whole.n_hits > 0;
     region_reset(&region);
-    assert_ok(mmr_choose(kernels, head.diversity, head.mmr_k, &region, &whole));
+    assert_ok(mmr_choose(kernels, head.diversity, head.k, &region, &whole));
     assert_ok(merge_join(kernels, list, n_shards, &region, &joined));
     assert_same(&joined, &whole);
     if (whole.n_explanations > 0) {

@@ -90,13 +90,22 @@ static struct pending_query *push(struct server *s, size_t space, const char *na
   return push_to(s, space, 0, name, argument);
 }
 
-/* At random, the query has a limit on the hits of a value. */
+/* At random, the query has a limit on the hits of a value, or hits that differ. */
 static void push_any(struct server *s, struct dice *dice)
 {
   struct pending_query *query = &s->queries[s->n_queries];
 
-  query->query.max_per.n = (uint32_t)dice_below(dice, 2);
+  if (dice_below(dice, 2)) {
+    query->query.max_per.n = (uint32_t)dice_below(dice, 2);
+    query->query.mmr.diversity = query->query.max_per.n ? 0 : 0.5;
+  }
   push(s, dice_below(dice, 2), "m", (uint32_t)dice_below(dice, 3));
+}
+
+/* 1 if it does, else 0. */
+static size_t has_either(const struct pending_query *query)
+{
+  return query->query.max_per.n > 0 || query->query.mmr.diversity > 0;
 }
 
 /* Search the next batch at cost_ns a query. Returns how many queries it had. */
@@ -109,7 +118,7 @@ static size_t serve(struct server *s, const int64_t *cost_ns)
     assert_int_equal(s->batch.queries[i]->space, first->space);
     assert_int_equal(s->batch.queries[i]->number, first->number);
     assert_memory_equal(&s->batch.queries[i]->method, &first->method, sizeof first->method);
-    assert_int_equal(s->batch.queries[i]->query.max_per.n, first->query.max_per.n);
+    assert_int_equal(has_either(s->batch.queries[i]), has_either(first));
     assert_true(i == 0 || s->batch.queries[i]->ticket > s->batch.queries[i - 1]->ticket);
   }
   int64_t all_ns = cost_ns[first->space] * (int64_t)s->batch.n;
@@ -134,7 +143,7 @@ static void a_class_is_searched_in_its_order_and_a_batch_holds_one_class(void **
   while (serve(s, cost_ns)) {
     for (size_t i = 0; i < s->batch.n; i++, n++) {
       const struct pending_query *query = s->batch.queries[i];
-      uint32_t *last = &newest[query->space][query->method.args[0]][query->query.max_per.n];
+      uint32_t *last = &newest[query->space][query->method.args[0]][has_either(query)];
       assert_true(query->ticket > *last);
       *last = query->ticket;
     }

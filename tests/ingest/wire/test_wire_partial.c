@@ -31,8 +31,10 @@ static struct answer whole_answer(void)
     { { (const uint8_t *)"adult", 5 }, { VALUE_BOOL, .is_true = false } },
     { { (const uint8_t *)"none", 4 }, { .kind = VALUE_LIST } },
   };
+  static const float vector[] = { 0.25f, -3, 0 };
   static struct hit hits[] = {
     { .key = { (const uint8_t *)"a", 1 },
+      .vector = { vector, 3 },
       .score = 1.5f,
       .similarity = 1.25f,
       .attributes = shown,
@@ -148,7 +150,7 @@ static void an_answer_in_a_part_is_the_one_that_was_put_in(void **state)
                              .reply_topic = span_of_str("replies"),
                              .k = 10,
                              .max_per = 3,
-                             .mmr_k = 4,
+                             .candidates = 4,
                              .diversity = 0.3,
                              .boosts = 8,
                              .attributes = 2,
@@ -173,7 +175,7 @@ static void an_answer_in_a_part_is_the_one_that_was_put_in(void **state)
   assert_true(span_equal(read.reply_topic, partial.reply_topic));
   assert_int_equal(read.k, 10);
   assert_int_equal(read.max_per, 3);
-  assert_int_equal(read.mmr_k, 4);
+  assert_int_equal(read.candidates, 4);
   assert_true(read.diversity == 0.3);
   assert_int_equal(read.boosts, 8);
   assert_int_equal(read.attributes, 2);

@@ -39,7 +39,7 @@ static void an_answer_is_a_table_with_its_receipt(void **state)
                             "  rank  key                 score\n"
                             "     1  g\xc3\xa4mp              0.93215\n"
                             "     2  base64:/w==            -2\n"
-                            "  method average(4000): approximate, no other item scores above 0.5; scored 4,000 of "
+                            "  method average(4000): approximate, nothing that was missed scores above 0.5; scored 4,000 of "
                             "63,000 items (5,000 candidates); queued 0.21 ms, searched 1.3 ms; epoch 12\n");
   free(text);
   text = printed("{\"id\":\"q\",\"space\":\"s\",\"method\":\"exact\",\"receipt\":{\"exact\":true}}");
