@@ -122,7 +122,10 @@ class Get(Tools):
         self.ctl("put", "with-colour", '{"attributes": {"colour": "red"}}')
         self.ctl("put", "bad", '{"parts": {"films": {"vector": [1, 2, 3]}}}', code=1)
         shown = self.ctl("status")
-        self.assertRegex(shown, r"\nwhat items have, and the configuration does not\n  attribute colour \(values: [1-9][0-9]*\)\n")
+        self.assertRegex(shown, r"\nwhat items have, and the configuration does not\n(  space .*\n)*"
+                                r"  attribute colour \(values: [1-9][0-9]*\)\n")
+        self.assertRegex(shown, r"\n  partitions       partition 0, next [0-9]+, end [0-9]+, lag 0\n                   p")
+        self.assertNotIn("[", shown.replace(shown[shown.index("newest warnings"):], ""))
         self.assertRegex(shown, r"\n  partition 0      [0-9,]+\n")
         complaints = shown[shown.index("\nnewest warnings and errors\n"):]
         self.assertRegex(complaints, r'\n  20[0-9-]+T[0-9:.]+Z warn  event=dead_letter .* key="bad" ')

@@ -149,12 +149,38 @@ static bool is_printed_above(const char *name)
   return false;
 }
 
-/* Print a value on one line: a string as it is, a whole number with commas, anything else as JSON. */
+/* Print the rows of a list, a line each. */
+static void print_rows(const char *name, const json_t *list)
+{
+  json_t *row, *value;
+  const char *member;
+  size_t i;
+
+  json_array_foreach(list, i, row)
+  {
+    const char *before = "";
+    printf("  %-16s ", i ? "" : name);
+    json_object_foreach(row, member, value)
+    {
+      char *text = json_dumps(value, JSON_ENCODE_ANY);
+      printf("%s%s %s", before, member, text ? text : "?");
+      free(text);
+      before = ", ";
+    }
+    putchar('\n');
+  }
+}
+
+/* Print a value on one line: a string as it is, a whole number with commas, anything else as JSON. Null has no line. */
 static void print_value(const char *name, const json_t *value)
 {
   char *text = NULL;
 
-  if (json_is_string(value))
+  if (json_is_null(value))
+    return;
+  if (json_is_object(json_array_get(value, 0)))
+    print_rows(name, value);
+  else if (json_is_string(value))
     printf("  %-16s %s\n", name, json_string_value(value));
   else if (json_is_integer(value) && json_integer_value(value) >= 0)
     printf("  %-16s %s\n", name, ctl_format_count((uint64_t)json_integer_value(value)).s);
