@@ -407,7 +407,8 @@ static err_t verify_is_given(struct reader *rd, size_t index)
 
   if (rd->config->role == CONFIG_ROLE_SEARCH && !s->default_text && !setting_is_in_space(s) &&
       rd->config->lines[index] == 0)
-    FAIL(ERR_CONFIG, "%s: %s is missing. %s", rd->path, s->path, s->meaning);
+    FAIL(ERR_CONFIG, "%s: %s is missing: write `%.*s: {%s: ...}`. %s", rd->path, s->path, (int)strcspn(s->path, "."),
+         s->path, strchr(s->path, '.') + 1, s->meaning);
   return ERR_OK;
 }
 

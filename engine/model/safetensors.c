@@ -69,7 +69,8 @@ static err_t parse_header(struct safetensors *f)
     FAIL(ERR_MODEL, "%s: not a safetensors file: only %zu bytes", f->path, f->n_bytes);
   memcpy(&n, f->bytes, 8);
   if (n > HEADER_MAX || n > f->n_bytes - 8)
-    FAIL(ERR_MODEL, "%s: not a safetensors file, or cut short: its header would be %" PRIu64 " bytes long", f->path, n);
+    FAIL(ERR_MODEL, "%s: not a safetensors file, or cut short: its first 8 bytes say that its header is longer than %s",
+         f->path, n > HEADER_MAX ? "100 MiB" : "the file");
   f->header = json_loadb((const char *)f->bytes + 8, (size_t)n, JSON_REJECT_DUPLICATES, &error);
   if (!json_is_object(f->header))
     FAIL(ERR_MODEL, "%s: its header is not a JSON object: %s", f->path, error.text);

@@ -35,7 +35,10 @@ err_t ctl_model_daemons_ask(struct http_get *http, json_t **out)
   TRY(http_get_status(http, &status));
   json_t *models = json_object_get(status, "models");
   if (!json_is_object(models))
-    FAIL(ERR_SYSTEM, "the daemon at %s has no generations of models: configure models.topic", http_get_base(http));
+    FAIL(ERR_SYSTEM,
+         "the daemon at %s has no models.topic: name the topic that controls generations of models, here and for the "
+         "daemon: `models: {topic: sluice.models}`",
+         http_get_base(http));
   *out = json_incref(models);
   return ERR_OK;
 }

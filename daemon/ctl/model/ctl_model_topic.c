@@ -13,7 +13,10 @@ enum { FLUSH_TIMEOUT_MS = 30000, REASON_BYTES = 256 };
 static err_t verify_topic(const struct ctl_context *ctx)
 {
   if (!*ctx->config->models.topic)
-    FAIL(ERR_CONFIG, "%s has no models.topic: name the topic that controls generations of models", ctx->config->path);
+    FAIL(ERR_CONFIG,
+         "%s has no models.topic: name the topic that controls generations of models, here and for the daemon: "
+         "`models: {topic: sluice.models}`",
+         ctx->config->path);
   return ERR_OK;
 }
 
