@@ -110,6 +110,8 @@ static err_t send_file(struct upload *u, FILE *in, const char *path, uint64_t n_
     if (fread(bytes, 1, n, in) != n)
       FAIL(ERR_USAGE, "%s cannot be read to its end, or was changed meanwhile", path);
     TRY(send(u, i, true, span_of(bytes, n)));
+    if (i == 0) /* The largest one. If the topic does not take it, a smaller one must not stay there. */
+      TRY(finish(u));
   }
   return finish(u);
 }
