@@ -44,8 +44,7 @@ struct max_per {
   uint32_t n;            /* 0: there is no such limit */
 };
 
-/* Hits that differ from each other: they are chosen among the best items by maximal marginal relevance (engine/mmr.h).
- */
+/* Hits that differ from each other, chosen among the best items by maximal marginal relevance: engine/mmr.h. */
 struct mmr {
   double diversity;    /* above 0, at most 1; 0: there is no mmr */
   uint32_t candidates; /* how many of the best items they are chosen among; 0: as many as query_mmr_candidates() says */
@@ -114,7 +113,7 @@ static inline bool query_takes_rounds(const struct query *query)
   return query->max_per.n > 0 || query->n_boosts > 0;
 }
 
-/* Return among how many items the hits of a query with a mmr are chosen.
+/* Return among how many items the hits of a query with mmr are chosen.
  *
  * max_k  query.max_k
  */

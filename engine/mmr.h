@@ -40,7 +40,7 @@ err_t mmr_widen(const struct query *query, size_t max_k, struct region *region, 
 /* Read the vectors of the candidates, which an answer of the query of mmr_widen() has, and choose the hits among them,
  * unless that is left open.
  *
- * query   has a mmr, and its own k
+ * query   has mmr, and its own k
  * pause   is called after each hit
  * region  the hits live in it; all else that is allocated is given back
  *
@@ -53,8 +53,8 @@ err_t mmr_finish(const struct arena *arena, const struct arena_space *space, con
 /* Choose k hits among the candidates of an answer, and change its explanations likewise.
  *
  * region  as above
- * answer  its hits are the candidates, in order of rank, with their vectors. Afterwards they are those that were
- * chosen, without vectors. A vector of another length than the first one counts as a zero vector
+ * answer  its hits are the candidates, in order of rank, with their vectors; afterwards the chosen ones, without. A
+ *         vector of another length than the first one counts as a zero vector
  *
  * Returns ERR_MEMORY. Thread: any. Time: that of k * candidates cosines.
  */
