@@ -49,10 +49,11 @@ static err_t tell_unserved(const struct config *config, const struct ctl_record 
       ctl_say("the configuration has no space %s: queries do not see that part", log_quote(item.parts[i].space));
   }
   for (size_t i = 0; i < item.n_attributes; i++) {
-    if (attributes_find(&config->attributes, item.attributes[i].name, 0) != ATTRIBUTE_NONE)
+    size_t found;
+    if (attributes_get(&config->attributes, item.attributes[i].name, &found) == ERR_OK)
       *is_served |= item.n_parts == 0;
     else
-      ctl_say("the configuration has no attribute %s: its value is dropped", log_quote(item.attributes[i].name));
+      ctl_say("the value of %s is dropped: %s", log_quote(item.attributes[i].name), err_message());
   }
   return ERR_OK;
 }
