@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "daemon/ctl/text/ctl_format.h"
+#include "daemon/ctl/text/ctl_json.h"
 
 struct page {
   const struct ctl_layout_daemons *daemons;
@@ -107,13 +108,6 @@ static void print_daemons(const struct page *p)
 
 /* ---- Queries ---- */
 
-static const char *text_of(const json_t *row, const char *name)
-{
-  const char *text = json_string_value(json_object_get(row, name));
-
-  return text ? text : "?";
-}
-
 /* Return the daemon that is asked for the names of the spaces; NULL: none was asked. */
 static const struct ctl_layout_daemon *first_of(const struct ctl_layout *l)
 {
@@ -126,11 +120,11 @@ static const struct ctl_layout_daemon *first_of(const struct ctl_layout *l)
 
 static void print_space(const struct page *p, const struct ctl_layout *l, const json_t *row)
 {
-  struct ctl_layout_space space = ctl_layout_space(l, text_of(row, "name"));
+  struct ctl_layout_space space = ctl_layout_space(l, ctl_json_text(row, "name"));
 
-  fprintf(p->out, "  %-16s %s items in %zu of %zu shards, generation %" PRIu64 ", model %.12s\n", text_of(row, "name"),
-          ctl_format_count(space.n_items).s, space.n_rows, l->n_rows, ctl_json_count(row, "generation"),
-          text_of(row, "model"));
+  fprintf(p->out, "  %-16s %s items in %zu of %zu shards, generation %" PRIu64 ", model %.12s\n",
+          ctl_json_text(row, "name"), ctl_format_count(space.n_items).s, space.n_rows, l->n_rows,
+          ctl_json_count(row, "generation"), ctl_json_text(row, "model"));
 }
 
 static void print_touched(const struct page *p, const struct ctl_layout *l)

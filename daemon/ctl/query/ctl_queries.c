@@ -203,11 +203,10 @@ err_t ctl_queries_max_per(struct ctl_queries *q, const struct max_per *max_per)
 
 static err_t fail_mmr(const char *text)
 {
-  FAIL(
-      ERR_USAGE,
-      "--mmr expects a number above 0, at most 1, and perhaps how many candidates, at most %d, such as 0.5 or 0.5:100, "
-      "not %s",
-      QUERY_MMR_MAX, log_quote(span_of_str(text)));
+  FAIL(ERR_USAGE,
+       "--mmr expects a number above 0, at most 1, and perhaps how many candidates, at most %d, such as 0.5 or "
+       "0.5:100, not %s",
+       QUERY_MMR_MAX, log_quote(span_of_str(text)));
 }
 
 static err_t read_mmr(const char *text, json_t **out)

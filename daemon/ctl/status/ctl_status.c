@@ -8,21 +8,15 @@
 #include "base/clock.h"
 #include "daemon/ctl/ctl_context.h"
 #include "daemon/ctl/text/ctl_format.h"
+#include "daemon/ctl/text/ctl_json.h"
 #include "daemon/ctl/text/ctl_option.h"
 #include "daemon/ctl/status/ctl_rebuild.h"
 #include "daemon/ctl/status/ctl_status_catalogue.h"
 #include "daemon/ctl/text/ctl_print.h"
 
-static const char *text_of(const json_t *object, const char *name)
-{
-  const char *text = json_string_value(json_object_get(object, name));
-
-  return text ? text : "?";
-}
-
 static bool is_merge(const json_t *status)
 {
-  return strcmp(text_of(status, "role"), "merge") == 0;
+  return strcmp(ctl_json_text(status, "role"), "merge") == 0;
 }
 
 /* Print the first line, up to how long the daemon has been up. */
@@ -32,10 +26,10 @@ static void print_state(const json_t *status)
   bool is_ready = json_is_true(json_object_get(status, "ready"));
   const json_t *shard = json_object_get(status, "shard");
 
-  printf("sluiced %s, %s", text_of(status, "version"), is_merge(status) ? "merge, " : "");
+  printf("sluiced %s, %s", ctl_json_text(status, "version"), is_merge(status) ? "merge, " : "");
   if (json_is_object(shard))
     printf("shard %" PRIu64 " of %" PRIu64 ", ", ctl_json_count(shard, "index"), ctl_json_count(shard, "of"));
-  printf("%s%s, up %s", is_ready ? "ready" : "NOT READY: ", is_ready ? "" : text_of(status, "not_ready"),
+  printf("%s%s, up %s", is_ready ? "ready" : "NOT READY: ", is_ready ? "" : ctl_json_text(status, "not_ready"),
          ctl_format_span((int64_t)(uptime_s * (double)CLOCK_NS_PER_S)).s);
 }
 
@@ -45,10 +39,10 @@ static void print_head(const json_t *status)
   uint64_t n_items = ctl_json_count(status, "items");
 
   print_state(status);
-  printf(", %s kernels\n", text_of(status, "isa"));
+  printf(", %s kernels\n", ctl_json_text(status, "isa"));
   if (json_is_string(json_object_get(status, "problem")))
-    printf("problem    %s\n", text_of(status, "problem"));
-  printf("backend    %s%s%s\n", text_of(status, "backend"), reason ? ", because the GPU is NOT USED: " : "",
+    printf("problem    %s\n", ctl_json_text(status, "problem"));
+  printf("backend    %s%s%s\n", ctl_json_text(status, "backend"), reason ? ", because the GPU is NOT USED: " : "",
          reason ? reason : "");
   printf("catalogue  %s %s, epoch %" PRIu64 ", published %s ago\n", ctl_format_count(n_items).s,
          ctl_format_plural(n_items, "item", "items"), ctl_json_count(status, "epoch"),
@@ -70,7 +64,7 @@ static void print_kafka(const json_t *status)
   puts("Kafka");
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     if (json_is_string(json_object_get(kafka, rows[i].name))) /* null: no such topic is configured */
-      printf("  %-16s %s\n", rows[i].label, text_of(kafka, rows[i].name));
+      printf("  %-16s %s\n", rows[i].label, ctl_json_text(kafka, rows[i].name));
   }
 }
 
@@ -224,7 +218,7 @@ static void print_complaints(const json_t *status)
   for (size_t i = json_array_size(list); i-- > 0;) {
     const json_t *row = json_array_get(list, i);
     printf("  %s %-5s %s\n", ctl_format_time(json_integer_value(json_object_get(row, "unix_ms"))).s,
-           text_of(row, "level"), text_of(row, "line"));
+           ctl_json_text(row, "level"), ctl_json_text(row, "line"));
   }
 }
 

@@ -8,13 +8,7 @@
 #include "base/clock.h"
 #include "daemon/ctl/ctl_context.h"
 #include "daemon/ctl/text/ctl_format.h"
-
-static const char *text_of(const json_t *object, const char *name)
-{
-  const char *text = json_string_value(json_object_get(object, name));
-
-  return text ? text : "?";
-}
+#include "daemon/ctl/text/ctl_json.h"
 
 /* Say which generation of a space this is, unless there is only the first. */
 static void print_generation(const json_t *space)
@@ -30,8 +24,8 @@ static void print_space(const json_t *space)
 {
   uint64_t n_items = ctl_json_count(space, "items"), n_alive = ctl_json_count(space, "alive");
 
-  printf("  %-16s %s, %s %s", text_of(space, "name"), text_of(space, "similarity"), ctl_format_count(n_items).s,
-         ctl_format_plural(n_items, "item", "items"));
+  printf("  %-16s %s, %s %s", ctl_json_text(space, "name"), ctl_json_text(space, "similarity"),
+         ctl_format_count(n_items).s, ctl_format_plural(n_items, "item", "items"));
   if (json_object_get(space, "alive") && n_alive != n_items)
     printf(", %s alive", ctl_format_count(n_alive).s);
   print_generation(space);
@@ -66,8 +60,8 @@ static void print_attribute(const json_t *attribute)
 {
   uint64_t n = ctl_json_count(attribute, "items");
 
-  printf("  %-16s %s, %s %s it\n", text_of(attribute, "name"), text_of(attribute, "type"), ctl_format_count(n).s,
-         ctl_format_plural(n, "item has", "items have"));
+  printf("  %-16s %s, %s %s it\n", ctl_json_text(attribute, "name"), ctl_json_text(attribute, "type"),
+         ctl_format_count(n).s, ctl_format_plural(n, "item has", "items have"));
 }
 
 static void print_attributes(const json_t *status)
@@ -86,8 +80,9 @@ static void print_unknown(const json_t *status, const char *field, const char *w
   size_t i;
   json_t *row;
 
-  json_array_foreach(json_object_get(status, field), i, row) printf(
-      "  %s %s (%s: %s)\n", what, text_of(row, "name"), counted, ctl_format_count(ctl_json_count(row, counted)).s);
+  json_array_foreach(json_object_get(status, field), i, row)
+      printf("  %s %s (%s: %s)\n", what, ctl_json_text(row, "name"), counted,
+             ctl_format_count(ctl_json_count(row, counted)).s);
 }
 
 static void print_unknowns(const json_t *status)

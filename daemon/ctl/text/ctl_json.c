@@ -16,6 +16,13 @@ uint64_t ctl_json_count(const json_t *object, const char *name)
   return value > 0 ? (uint64_t)value : 0;
 }
 
+const char *ctl_json_text(const json_t *object, const char *name)
+{
+  const char *text = json_string_value(json_object_get(object, name));
+
+  return text ? text : "?";
+}
+
 bool ctl_json_is_blank(struct span line)
 {
   return json_text_blanks(line) == line.n;

@@ -14,6 +14,9 @@ void ctl_json_close(json_t **json);
 /* Return the whole number at `name`; 0 if it is missing, negative or not a whole number. */
 uint64_t ctl_json_count(const json_t *object, const char *name);
 
+/* Return the text at `name`, which lives as long as the object; "?" if there is none. */
+const char *ctl_json_text(const json_t *object, const char *name);
+
 /* Is a line of JSON empty, or only white space? */
 bool ctl_json_is_blank(struct span line);
 
