@@ -151,7 +151,7 @@ static err_t take_boosted(struct search *s, struct asked *asked)
 static err_t take(struct search *s, struct long_search *l)
 {
   if (l->boosted && l->boosted->scan)
-    boosted_search_take_scan(l->boosted);
+    TRY(boosted_search_take_scan(l->boosted, &s->searcher->scratch));
   if (l->limited && (!l->boosted || l->boosted->is_done))
     TRY(take_limited(s, l));
   return ERR_OK;

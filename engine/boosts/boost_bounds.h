@@ -43,4 +43,13 @@ err_t boost_bounds_make(const struct boosts *b, const struct kernels *kernels, s
  */
 uint64_t boost_bounds_narrow(const struct boost_bounds *bounds, double least, uint64_t *words);
 
+/* Return about how many bits boost_bounds_narrow() would leave, from a sample of blocks.
+ *
+ * least    as above, but not -infinity
+ * words    [bits_words(n_slots)] of slots
+ * scratch  [bits_words(n_slots)]
+ */
+uint64_t boost_bounds_estimate(const struct boost_bounds *bounds, double least, const uint64_t *words,
+                               uint64_t *scratch);
+
 #endif

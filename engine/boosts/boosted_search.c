@@ -29,7 +29,7 @@ enum { ROUNDS_MAX = 64, APPROXIMATE_ROUNDS_MAX = 8 };
 
 /* If a sixteenth of the items is left, and some thousands, a scan pays, or a round among about SEEDS items, found by a
  * sample. With several boosts, each round takes a pass over all levels, and a scan pays earlier. */
-enum { MANY_SHARE = 16, SCANNED_SHARE = 64, SAMPLE = 2048, SEEDS = 1024, SEEDS_SHARE = 4 };
+enum { MANY_SHARE = 16, SCANNED_SHARE = 64, MANY_MIN = 4096, SAMPLE = 2048, SEEDS = 1024, SEEDS_SHARE = 4 };
 
 err_t boosted_search_begin(const struct boosted_target *on, const struct query *query, struct region *region,
                            struct boosted_search *out)
@@ -185,7 +185,27 @@ static void seed(struct boosted_search *s, uint64_t *n)
     *n = select_least(s, least);
 }
 
-/* Prepare a scan that leaves the best sums. */
+/* Does it pay to make the items that are left fewer, if they are about n? Once in a search. */
+static bool are_many(const struct boosted_search *s, uint64_t n, size_t share)
+{
+  return n > s->on.arena->n_slots / share && n > MANY_MIN;
+}
+
+static bool may_thin(const struct boosted_search *s)
+{
+  return !s->was_thinned && s->on.is_exact && threshold_of(s) > -INFINITY;
+}
+
+/* Does a scan pay? A sample tells, in a fraction of the time of finding what is left. */
+static bool scan_pays(struct boosted_search *s)
+{
+  size_t share = s->boosts.n > 1 ? SCANNED_SHARE : MANY_SHARE;
+
+  return s->on.columns->ops->score_tables && may_thin(s) &&
+         are_many(s, boost_bounds_estimate(s->bounds, least_boosts(s), s->left, s->words), share);
+}
+
+/* Prepare a scan of all items that are left. */
 static err_t prepare_scan(struct boosted_search *s, struct region *scratch)
 {
   const struct space *space = s->on.in->space;
@@ -202,35 +222,34 @@ static err_t prepare_scan(struct boosted_search *s, struct region *scratch)
     kth_best_add(&scan->best, s->hits[i].score);
   kth_best_cut(&scan->best);
   scan->bounds = s->bounds;
-  scan->words = s->words;
+  scan->words = s->left;
   s->scan = scan;
   return ERR_OK;
 }
 
-/* Make the n items of the words fewer if they are many, once in a search. */
-static err_t thin_out(struct boosted_search *s, struct region *scratch, uint64_t *n)
+/* Let a round among the best seeds come before that among the n items of the words, if these are many. */
+static void thin_out(struct boosted_search *s, uint64_t *n)
 {
-  bool has_tables = s->on.columns->ops->score_tables != NULL;
-  size_t share = has_tables && s->boosts.n > 1 ? SCANNED_SHARE : MANY_SHARE;
-  bool are_many = *n > s->on.arena->n_slots / share && *n > SEEDS_SHARE * SEEDS;
-
-  if (!are_many || s->was_thinned || !s->on.is_exact || threshold_of(s) == -INFINITY)
-    return ERR_OK;
+  if (s->on.columns->ops->score_tables || !may_thin(s) || !are_many(s, *n, MANY_SHARE))
+    return;
   s->was_thinned = true;
-  if (has_tables)
-    return prepare_scan(s, scratch);
   seed(s, n);
-  return ERR_OK;
+}
+
+/* Is an item a hit, or, if it scores at most so much, can it be one? */
+static bool comes_among_hits(const struct boosted_search *s, uint32_t slot, float score)
+{
+  float threshold = threshold_of(s);
+
+  if (score != threshold || threshold == -INFINITY)
+    return score > threshold || threshold == -INFINITY;
+  return span_compare(keys_get(&s->on.arena->keys, slot), s->hits[s->n_hits - 1].key) < 0;
 }
 
 /* Would an item be a hit if it were as similar as those that are left may be? */
 static bool can_be_hit(const struct boosted_search *s, uint32_t slot)
 {
-  float best = boosts_score(s->most_similar, boosts_of_slot(&s->boosts, slot)), threshold = threshold_of(s);
-
-  if (best != threshold || threshold == -INFINITY)
-    return best > threshold || threshold == -INFINITY;
-  return span_compare(keys_get(&s->on.arena->keys, slot), s->hits[s->n_hits - 1].key) < 0;
+  return comes_among_hits(s, slot, boosts_score(s->most_similar, boosts_of_slot(&s->boosts, slot)));
 }
 
 /* Leave out the items of the words that cannot be hits. Returns how many are left. Where sums are equal, keys decide:
@@ -260,9 +279,16 @@ static uint64_t select_left(struct boosted_search *s)
   return n <= few || s->n_rounds >= COMPARED_FROM || !s->on.is_exact ? compare_left(s) : n;
 }
 
+/* Return how many hits a later round asks for. Those with one filter mostly have one boost: then the most similar
+ * items have the best sums. */
 static uint32_t later_k(struct boosted_search *s)
 {
-  s->k = size_min(LATER_TIMES * s->k, size_max(LATER_MAX, s->k));
+  bool has_one_filter = s->boosts.n == 1 && s->boosts.v[0].filter;
+
+  if (s->n_rounds == 0 && has_one_filter)
+    s->k = size_min(s->k, s->query->k + (size_t)FIRST_MORE);
+  else
+    s->k = size_min(LATER_TIMES * s->k, size_max(LATER_MAX, s->k));
   return (uint32_t)s->k;
 }
 
@@ -270,10 +296,13 @@ static uint32_t later_k(struct boosted_search *s)
 static void admit_left(struct boosted_search *s, uint64_t n)
 {
   s->is_done = n == 0;
-  if (!s->is_seeding) /* the others cannot be hits any more */
-    memcpy(s->left, s->words, bits_words(s->on.arena->n_slots) * sizeof *s->left);
   s->plain.k = n <= ALL_MAX ? (uint32_t)n : later_k(s);
   s->admit = (struct admit){ .words = s->words, .n_admitted = n };
+  if (s->is_seeding)
+    return;
+  uint64_t *others = s->left; /* cannot be hits any more */
+  s->left = s->words;
+  s->words = others;
 }
 
 /* Admit the items that can still be hits, or let a scan find them. */
@@ -284,21 +313,48 @@ static err_t narrow(struct boosted_search *s, struct region *kept, struct region
   if (!s->is_narrowed)
     begin_later(s);
   clear_found(s);
-  uint64_t n = select_left(s);
   s->is_seeding = false;
-  TRY(thin_out(s, scratch, &n));
-  if (!s->scan)
-    admit_left(s, n);
+  if (scan_pays(s))
+    return prepare_scan(s, scratch);
+  uint64_t n = select_left(s);
+  thin_out(s, &n);
+  admit_left(s, n);
   return ERR_OK;
 }
 
-void boosted_search_take_scan(struct boosted_search *s)
+/* Let `found` be hits of the scan, up to its capacity, from word *w on. Its array has room for those of one word more. */
+static void list_scanned(struct boosted_search *s, size_t capacity, size_t *w)
+{
+  struct score_tables *similarity = s->scan->similarity;
+
+  for (s->found.n_hits = 0; *w < bits_words(s->on.arena->n_slots) && s->found.n_hits < capacity; (*w)++) {
+    for (uint64_t rest = s->left[*w]; rest; rest &= rest - 1) {
+      uint32_t slot = (uint32_t)(*w * 64 + (size_t)__builtin_ctzll(rest));
+      float score = similarity->ops->score(similarity, slot);
+      if (comes_among_hits(s, slot, boosts_score(score, boosts_of_slot(&s->boosts, slot))))
+        s->found.hits[s->found.n_hits++] = (struct hit){ .slot = slot, .score = score };
+    }
+  }
+}
+
+/* The scan has left the k best sums, and others that are equal to the last of them. */
+err_t boosted_search_take_scan(struct boosted_search *s, struct region *scratch)
 {
   const struct counts work = { .scored = s->scan->n_scored, .candidates = s->scan->n_scored };
+  size_t capacity = size_min(s->scan->n_left, ALL_MAX), n_words = bits_words(s->on.arena->n_slots);
 
   query_add_counts(&work, &s->answer->counts);
-  admit_left(s, s->scan->n_left);
+  TRY(region_array(scratch, capacity + 64, sizeof *s->found.hits, &s->found.hits));
+  for (size_t w = 0; s->scan->n_left > 0 && w < n_words;) {
+    struct region_mark mark = region_mark(scratch);
+    progress_note();
+    list_scanned(s, capacity, &w);
+    TRY(keep_best(s, scratch));
+    region_rewind(scratch, mark);
+  }
   s->scan = NULL;
+  s->is_done = true;
+  return ERR_OK;
 }
 
 /* ---- The answer ---- */

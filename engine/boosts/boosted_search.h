@@ -4,9 +4,9 @@
  * The first round searches by similarity alone, for more than k hits. No other item is more similar than the last of
  * them, so only items with large enough boosts can still come among the best k sums. If no item has such boosts, that
  * was all. Otherwise the next round searches just these, and so on: the bound of similarity falls, the k-th sum rises,
- * and few items are left. If they are many at first, a scan finds those with the best sums, where the
- * similarity is a sum of table entries (boosted_scan.h). Else a round among the items with the largest boosts comes
- * before, which lets the k-th sum rise. This is the threshold algorithm of Fagin, Lotem and Naor (2003), with a search
+ * and few items are left. If they are many, a scan finds those with the best sums, where the similarity is a sum of
+ * table entries (boosted_scan.h). Else a round among the items with the largest boosts comes before, which lets the
+ * k-th sum rise. This is the threshold algorithm of Fagin, Lotem and Naor (2003), with a search
  * as its sorted access by similarity. docs/exactness.md has the proof.
  *
  * The rounds of a batch are searched together, with those of its other queries (search_rounds.h).
@@ -44,7 +44,7 @@ struct boosted_search {
   struct admit admit;          /* what it admits */
   struct answer found;         /* what it has found, by similarity */
   uint64_t *left;              /* [bits_words(n_slots)] can be hits, and are not found yet; NULL: never needed */
-  uint64_t *words;             /* [bits_words(n_slots)] for admit */
+  uint64_t *words;             /* [bits_words(n_slots)] for what is chosen of these */
   struct hit *hits;            /* [max_hits] the n_hits best so far, in order. Keys are the arena's */
   size_t max_hits;
   size_t n_hits;
@@ -56,7 +56,7 @@ struct boosted_search {
   bool is_seeding;    /* the round searches the items with the largest boosts */
   bool was_thinned;
   bool is_done;              /* there is no further round */
-  struct boosted_scan *scan; /* that comes before the next round; NULL: none does */
+  struct boosted_scan *scan; /* that comes in the place of further rounds; NULL: none does */
   struct answer *answer;
 };
 
@@ -88,8 +88,8 @@ err_t boosted_search_start(struct boosted_search *s, const struct query *query, 
  */
 err_t boosted_search_take(struct boosted_search *s, struct region *kept, struct region *scratch);
 
-/* Take what the scan has found: it may have left nothing to search. */
-void boosted_search_take_scan(struct boosted_search *s);
+/* Take what the scan has found. The search is done then. scratch: as above. Returns ERR_MEMORY. */
+err_t boosted_search_take_scan(struct boosted_search *s, struct region *scratch);
 
 /* Write the answer, when all rounds are done. Its hits live in the region. Returns ERR_MEMORY. */
 err_t boosted_search_write(struct boosted_search *s, struct region *region);
