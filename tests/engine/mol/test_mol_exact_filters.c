@@ -13,6 +13,7 @@
 #include "tests/support/dice.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/golden.h"
+#include "tests/support/one_thread.h"
 
 enum {
   LOTS = 1000, /* values of the attribute that filters read */
@@ -188,7 +189,7 @@ static void filters_of_their_own_are_searched_exactly_at_every_level(void **stat
 
   (void)state;
   for (enum isa isa = ISA_REF; isa <= isa_detect(); isa++) {
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < ONE_THREAD_TIMES(3); i++) {
       static struct world w;
       world_open(&w, models[i], isa, isa == ISA_REF ? n_items[i] / 3 : n_items[i], 1);
       put_items(&w, i != 1);
