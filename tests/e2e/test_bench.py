@@ -121,6 +121,12 @@ class Measures(Bench):
         self.assertEqual({(query.space, query.k, query.filter) for query in sent},
                          {("films", 3, "price < $1"), ("songs", 10, "price < $1")})
         self.assertEqual(len({query.id for query in sent}), 7)
+        result = self.measure("--queries", lines, "--count", 2, "--show", "price", "--boost", "0.5:price",
+                              "--mmr", "0.3:20")
+        self.assertEqual(result["fields"], {"attributes": ["price"], "mmr": {"diversity": 0.3, "candidates": 20},
+                                            "boosts": [{"weight": 0.5, "attribute": "price"}]})
+        for query in self.sent():
+            self.assertEqual((query.attributes, query.mmr.candidates, query.boosts[0].weight), (["price"], 20, 0.5))
 
     def test_errors_are_counted_by_their_code(self):
         lines = folder / "errors.jsonl"
@@ -144,6 +150,7 @@ class Measures(Bench):
         self.sent()
         lines = folder / "wrong.jsonl"
         lines.write_text('{"vector": [1, 0, 0]}\n{"vektor": [1]}\n')
+        (folder / "shown.jsonl").write_text('{"space": "films", "vector": [1, 0, 0], "attributes": ["a"]}\n')
         np.save(folder / "wide.npy", np.zeros((2, 4), np.float32))
         for words, code, says in (
                 ([], 2, "--space NAME, of films, songs"), (["--space", "x"], 2, 'no space "x"'),
@@ -152,6 +159,7 @@ class Measures(Bench):
                 (["--space", "films", "--queries", lines], 1, "wrong.jsonl, line 2: "),
                 (["--space", "films", "--queries", folder / "wide.npy"], 1, "films needs 3"),
                 (["--space", "films", "--queries", lines, "--seed", "1"], 2, "leave them out"),
+                (["--queries", folder / "shown.jsonl", "--show", "b"], 2, "line 1: the query has a field attributes of its own"),
                 (["--space", "films", "--parameters", "[1]"], 2, "--filter")):
             self.assertIn(says, self.bench(*words, code=code)[1])
         self.assertEqual(self.sent(), [])

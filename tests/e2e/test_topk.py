@@ -101,8 +101,8 @@ class Answers(TopK):
         self.assertEqual(self.output.read_bytes(), before)
 
     def test_rows_without_names_and_other_limits(self):
-        self.topk(folder / "users.npy", "--space", "films@1", "--k", 2, "--in-flight", 1000, "--fields",
-                  '{"filter": "price < $1", "parameters": [50]}')
+        self.topk(folder / "users.npy", "--space", "films@1", "--k", 2, "--in-flight", 1000,
+                  "--filter", "price < $1", "--parameters", "[50]")
         self.assertEqual(self.answers(), {str(user): best(user, range(50), 2) for user in range(N_USERS)})
 
     def test_rows_with_fields_are_of_the_only_space(self):
@@ -117,7 +117,7 @@ class Answers(TopK):
         path = folder / "lines.jsonl"
         path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
         self.topk(path, "--space", "films", "--fields", json.dumps(
-            {"k": 90, "filter": "price < $1", "parameters": [100], "max_per": {"attribute": "pair", "n": 1}}))
+            {"k": 90, "filter": "price < $1", "parameters": [100]}), "--max-per", "pair:1")
         self.assertEqual(self.answers(), {"all": best(0, range(100), 90, 1), "2": best(1, range(100), 3, 1),
                                           "cheap": best(2, range(20), 90, 1), "both": best(3, range(100), 90, 2)})
 
@@ -205,6 +205,8 @@ class Ends(TopK):
 
     def test_what_cannot_be_asked(self):
         for words, says in {("--fields", "[]"): "--fields expects a JSON object",
+                            ("--fields", '{"maxPer": {}}', "--max-per", "pair:1"): "--fields has a field max_per of its own",
+                            ("--mmr", "2"): "--mmr expects a number",
                             ("--fields", '{"id": "x"}'): "the same id"}.items():
             self.assertIn(says, self.of_users(*words, code=2))
         self.assertIn("the answer would go to elsewhere", self.of_users("--fields", '{"reply_topic": "elsewhere"}', code=1))

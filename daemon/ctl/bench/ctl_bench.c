@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "daemon/ctl/bench/ctl_bench_report.h"
 #include "daemon/ctl/bench/ctl_bench_svg.h"
+#include "daemon/ctl/text/ctl_fields.h"
 #include "daemon/ctl/text/ctl_format.h"
 #include "daemon/ctl/text/ctl_option.h"
 #include "daemon/ctl/ctl_interrupt.h"
@@ -31,6 +32,7 @@ struct request {
   struct ctl_space space;
   struct ctl_bench_pool pool;
   struct ctl_bench_pool_options options;
+  struct ctl_fields fields;
   uint64_t rate, duration_s, count, timeout_ms;
   const char *plot; /* NULL: none */
   bool has_seed;
@@ -40,6 +42,7 @@ struct request {
 static void request_fini(struct request *r)
 {
   ctl_bench_pool_fini(&r->pool);
+  json_decref(r->options.fields);
   ctl_context_close(&r->ctx);
 }
 
@@ -47,8 +50,6 @@ static err_t verify_options(const struct request *r)
 {
   if (r->count && r->duration_s)
     FAIL(ERR_USAGE, "give --duration-s or --count, not both");
-  if (r->options.parameters && !r->options.filter)
-    FAIL(ERR_USAGE, "--parameters are for a filter: give it as --filter TEXT");
   if (r->options.path && (r->has_seed || r->options.n_random))
     FAIL(ERR_USAGE, "--seed and --random are for random queries: leave them out, or --queries");
   if (r->options.tensor && !r->options.path)
@@ -70,8 +71,7 @@ static err_t take_options(struct request *r, int argc, char **argv)
     { "tensor", .text = &o->tensor },
     { "random", .number = &o->n_random, .min = 1, .max = RANDOM_MAX },
     { "seed", .is_given = &r->has_seed, .number = &o->seed, .max = UINT64_MAX },
-    { "filter", .text = &o->filter },
-    { "parameters", .text = &o->parameters },
+    CTL_FIELDS_OPTIONS(&r->fields),
     { "timeout-ms", .number = &r->timeout_ms, .min = 1, .max = TIMEOUT_MS_MAX },
     { "plot", .text = &r->plot },
     { "json", .is_given = &r->prints_json },
@@ -111,7 +111,7 @@ static err_t report_all(const struct request *r, const struct ctl_bench_result *
   const struct ctl_bench_setting setting = {
     .space = r->options.space,
     .method = r->options.method,
-    .filter = r->options.filter,
+    .fields = r->options.fields,
     .queries = r->options.path,
     .k = r->options.k,
     .n_queries = r->pool.n,
@@ -142,6 +142,7 @@ static err_t run_bench(const struct ctl_options *options, int argc, char **argv)
   AUTO(ctl_bench_result_fini) struct ctl_bench_result result = { 0 };
 
   TRY(take_options(&r, argc, argv));
+  TRY(ctl_fields_make(&r.fields, &r.options.fields));
   complete_options(&r);
   if (r.count > COUNT_MAX)
     FAIL(ERR_USAGE, "--rate and --duration-s would be %s queries; at most %s are kept", ctl_format_count(r.count).s,
@@ -158,7 +159,8 @@ static err_t run_bench(const struct ctl_options *options, int argc, char **argv)
 
 const struct ctl_command ctl_bench_command = {
   .name = "bench",
-  .arguments = "[--space NAME] [--rate N] [--duration-s N | --count N] [--k N] [--method METHOD] [--queries FILE]",
+  .arguments = "[--space NAME] [--rate N] [--duration-s N | --count N] [--k N] [--method METHOD] [--queries "
+               "FILE]" CTL_FIELDS_ARGUMENTS,
   .summary = "load a running daemon with queries at a rate, and measure the latency of its answers",
   .help =
       "  --space NAME      the space (default: the only one), or one of its generations: NAME@2\n"
@@ -166,9 +168,7 @@ const struct ctl_command ctl_bench_command = {
       "  --duration-s N    send for N seconds (default: 10)\n"
       "  --count N         send N queries\n"
       "  --k N             hits of each query (default: 10)\n"
-      "  --method METHOD   such as exact (default) or 'average(4000)'\n"
-      "  --filter TEXT     a filter for all queries: 'price < $1 and country in $2'\n"
-      "  --parameters JSON the values of $1, $2, ... in it: '[20, [\"de\", \"at\"]]'\n"
+      "  --method METHOD   such as exact (default) or 'average(4000)'\n" CTL_FIELDS_HELP
       "  --queries FILE    send these, again and again: a .jsonl file with one query on each line, as for query\n"
       "                    --file; or a .npy or .safetensors file with one vector in each row. Lines need not have\n"
       "                    the fields that the options above give\n"

@@ -14,6 +14,7 @@
 #include "base/query.h"
 #include "daemon/ctl/array/ctl_array.h"
 #include "daemon/ctl/ctl_asking.h"
+#include "daemon/ctl/text/ctl_fields.h"
 #include "daemon/ctl/text/ctl_json.h"
 #include "ingest/wire/wire_client.h"
 
@@ -35,19 +36,13 @@ static err_t add(struct ctl_bench_pool *p, const json_t *query)
 /* Make the fields that all queries have. The caller releases them. */
 static err_t make_common(const struct ctl_bench_pool_options *o, json_t **out)
 {
-  json_error_t error = { 0 };
   AUTO(ctl_json_close) json_t *common = json_object();
-  AUTO(ctl_json_close) json_t *parameters = o->parameters ? json_loads(o->parameters, 0, &error) : NULL;
 
-  if (o->parameters && !json_is_array(parameters))
-    FAIL(ERR_USAGE, "--parameters expects a JSON list, such as '[20, [\"de\", \"at\"]]' %s", error.text);
-  if (json_object_set_new(common, "k", json_integer((json_int_t)o->k)) != 0)
-    FAIL(ERR_MEMORY, "no memory for a query");
-  if ((o->space && json_object_set_new(common, "space", json_string(o->space)) != 0) ||
-      (o->method && json_object_set_new(common, "method", json_string(o->method)) != 0) ||
-      (o->filter && json_object_set_new(common, "filter", json_string(o->filter)) != 0) ||
-      (parameters && json_object_set(common, "parameters", parameters) != 0))
-    FAIL(ERR_USAGE, "--space, --method or --filter is not UTF-8");
+  TRY(ctl_fields_add(common, "k", json_integer((json_int_t)o->k)));
+  if (o->space)
+    TRY(ctl_fields_add(common, "space", json_string(o->space)));
+  if (o->method)
+    TRY(ctl_fields_add(common, "method", json_string(o->method)));
   *out = common;
   common = NULL;
   return ERR_OK;
@@ -140,8 +135,7 @@ static err_t add_line(struct ctl_bench_pool *p, const struct ctl_bench_pool_opti
   if (!json_is_object(query))
     FAIL(ERR_QUERY, "not a JSON object: %s", query ? "it is another value" : error.text);
   TRY(ctl_asking_verify_reply_topic(query, o->answer_topic));
-  if (o->filter && (json_object_get(query, "filter") || json_object_get(query, "parameters")))
-    FAIL(ERR_USAGE, "the query has a filter of its own: leave out --filter, or the filter of the query");
+  TRY(ctl_fields_give(o->fields, "the query", query));
   json_object_del(query, "id");
   if (json_object_update_missing(query, common) != 0)
     FAIL(ERR_MEMORY, "no memory for a query");
@@ -177,6 +171,8 @@ err_t ctl_bench_pool_open(const struct ctl_bench_pool_options *o, struct ctl_ben
 
   *out = (struct ctl_bench_pool){ 0 };
   TRY(make_common(o, &common));
+  if (!o->path || ctl_array_is_file(o->path))
+    TRY(ctl_fields_give(o->fields, "the query", common));
   if (!o->path)
     TRY(add_random(out, o, common));
   else if (ctl_array_is_file(o->path))

@@ -4,13 +4,14 @@
 #ifndef DAEMON_CTL_CTL_BENCH_POOL_H
 #define DAEMON_CTL_CTL_BENCH_POOL_H
 
+#include <jansson.h>
+
 #include "base/region.h"
 
 struct ctl_bench_pool_options {
-  const char *space;      /* NULL: each query names its own */
-  const char *method;     /* NULL: exact */
-  const char *filter;     /* NULL: none */
-  const char *parameters; /* JSON; NULL: none */
+  const char *space;  /* NULL: each query names its own */
+  const char *method; /* NULL: exact */
+  json_t *fields;     /* that all queries have */
   uint64_t k;
   const char *path;   /* .jsonl, .npy or .safetensors; NULL: random vectors */
   const char *tensor; /* NULL: the only one */
@@ -27,7 +28,8 @@ struct ctl_bench_pool {
   struct region region;
 };
 
-/* Make the queries. Fields that a line of a file has not are those of the options.
+/* Make the queries. The space, the method and the k of a line are its own, if it has them. Other fields it may not have
+ * twice.
  *
  * Returns ERR_QUERY or ERR_ITEM with the line or row that cannot be used; ERR_USAGE; ERR_SYSTEM. The caller calls
  * ctl_bench_pool_fini() then too.

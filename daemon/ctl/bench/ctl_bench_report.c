@@ -104,12 +104,14 @@ const char *ctl_bench_report_doubt(const struct ctl_bench_result *result, char *
 
 static void print_head(const struct ctl_bench_setting *s, FILE *out)
 {
+  AUTO(mem_free) char *fields = json_object_size(s->fields) > 0 ? json_dumps(s->fields, JSON_REAL_PRECISION(9)) : NULL;
   char rate[32];
 
   snprintf(rate, sizeof rate, "%g", s->per_s);
-  fprintf(out, "bench     %s queries/s to %s, k %s, method %s%s%s\n", rate, s->space ? s->space : "several spaces",
-          ctl_format_count(s->k).s, s->method ? s->method : "exact", s->filter ? ", filter " : "",
-          s->filter ? s->filter : "");
+  fprintf(out, "bench     %s queries/s to %s, k %s, method %s\n", rate, s->space ? s->space : "several spaces",
+          ctl_format_count(s->k).s, s->method ? s->method : "exact");
+  if (fields)
+    fprintf(out, "with      %s\n", fields);
   if (s->queries)
     fprintf(out, "queries   %s of %s, again and again\n", ctl_format_count(s->n_queries).s, s->queries);
   else
@@ -233,7 +235,8 @@ static void put_setting(json_t *root, const struct ctl_bench_setting *s)
 {
   put_text(root, "space", s->space);
   put_text(root, "method", s->method ? s->method : "exact");
-  put_text(root, "filter", s->filter);
+  put_text(root, "filter", json_string_value(json_object_get(s->fields, "filter")));
+  json_object_set_new(root, "fields", s->fields ? json_incref(s->fields) : json_object());
   put_text(root, "queries", s->queries);
   put_count(root, "k", s->k);
   put_count(root, "n_queries", s->n_queries);

@@ -39,7 +39,7 @@ err_t ctl_bench_report_make(const struct ctl_bench_result *result, struct ctl_be
 struct ctl_bench_setting {
   const char *space;   /* NULL: each query names its own */
   const char *method;  /* NULL: exact */
-  const char *filter;  /* NULL: none */
+  json_t *fields;      /* that all queries have; NULL: none */
   const char *queries; /* their file; NULL: random ones */
   uint64_t k;
   size_t n_queries; /* of the pool */

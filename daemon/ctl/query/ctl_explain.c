@@ -3,7 +3,10 @@
 #include <getopt.h>
 
 #include "daemon/ctl/query/ctl_ask.h"
+#include "daemon/ctl/text/ctl_fields.h"
+#include "daemon/ctl/text/ctl_json.h"
 #include "daemon/ctl/text/ctl_option.h"
+#include "ingest/json/json_bytes.h"
 
 static err_t take_options(struct ctl_ask *a, int argc, char **argv)
 {
@@ -16,16 +19,29 @@ static err_t take_options(struct ctl_ask *a, int argc, char **argv)
   return ctl_option_take(known, "a query", argc, argv);
 }
 
+/* The field that asks for explanations. keys [n] */
+static err_t make_fields(char **keys, int n, json_t **out)
+{
+  json_t *list = json_array();
+
+  for (int i = 0; i < n; i++)
+    json_array_append_new(list, json_bytes_make(span_of_str(keys[i])));
+  *out = json_object();
+  return ctl_fields_add(*out, "explain", list);
+}
+
 static err_t run_explain(const struct ctl_options *options, int argc, char **argv)
 {
   AUTO(ctl_ask_fini) struct ctl_ask a = { 0 };
+  AUTO(ctl_json_close) json_t *fields = NULL;
 
   TRY(ctl_ask_init(options, &a));
   TRY(take_options(&a, argc, argv));
   if (argc - optind < 2 || argc - optind > 1 + QUERY_EXPLAIN_MAX)
     FAIL(ERR_USAGE, "explain expects a query and 1 to %d keys", QUERY_EXPLAIN_MAX);
   TRY(ctl_ask_add(&a, "query", 1, span_of_str(argv[optind])));
-  TRY(ctl_queries_explain(&a.queries, argv + optind + 1, argc - optind - 1));
+  TRY(make_fields(argv + optind + 1, argc - optind - 1, &fields));
+  TRY(ctl_queries_give(&a.queries, fields));
   return ctl_ask_run(&a);
 }
 

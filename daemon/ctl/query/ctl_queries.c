@@ -9,9 +9,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/ctl/ctl_asking.h"
+#include "daemon/ctl/text/ctl_fields.h"
 #include "daemon/ctl/text/ctl_json.h"
-#include "daemon/ctl/text/ctl_option.h"
-#include "ingest/json/json_bytes.h"
 
 enum { ID_BYTES = 64 };
 
@@ -102,211 +101,21 @@ static err_t set_text(struct ctl_query *query, const json_t *json)
   return ERR_OK;
 }
 
-static err_t set_filter(struct ctl_query *query, const char *filter, json_t *parameters)
+static err_t give(struct ctl_query *query, json_t *fields)
 {
   AUTO(ctl_json_close) json_t *json = json_loads(query->text, 0, NULL);
+  AUTO(mem_free) char *who = NULL;
 
-  if (json_object_get(json, "filter") || json_object_get(json, "parameters"))
-    FAIL(ERR_USAGE, "query %s has a filter of its own: leave out --filter, or the filter of the query", query->id);
-  if (json_object_set_new(json, "filter", json_string(filter)) != 0) /* also if the text is not UTF-8 */
-    FAIL(ERR_USAGE, "--filter: %s is not UTF-8", log_quote(span_of_str(filter)));
-  if (parameters && json_object_set(json, "parameters", parameters) != 0)
+  if (asprintf(&who, "query %s", query->id) < 0)
     FAIL(ERR_MEMORY, "no memory for a query");
+  TRY(ctl_fields_give(fields, who, json));
   return set_text(query, json);
 }
 
-/* Give a query a field that it does not have.
- *
- * name, other  the field, in snake_case and in lowerCamelCase
- * option       that gives it
- * value        is released
- */
-static err_t set_field(struct ctl_query *query, const char *name, const char *other, const char *option, json_t *value)
-{
-  AUTO(ctl_json_close) json_t *json = json_loads(query->text, 0, NULL);
-  AUTO(ctl_json_close) json_t *held = value;
-
-  if (!held) /* also if a text is not UTF-8 */
-    FAIL(ERR_USAGE, "%s: it is not UTF-8", option);
-  if (json_object_get(json, name) || json_object_get(json, other))
-    FAIL(ERR_USAGE, "query %s has a field %s of its own: leave out %s", query->id, name, option);
-  if (json_object_set(json, name, held) != 0)
-    FAIL(ERR_MEMORY, "no memory for a query");
-  return set_text(query, json);
-}
-
-err_t ctl_queries_space(struct ctl_queries *q, const char *name)
+err_t ctl_queries_give(struct ctl_queries *q, json_t *fields)
 {
   for (size_t i = 0; i < q->n; i++)
-    TRY(set_field(&q->items[i], "space", "space", "--space", json_string(name)));
-  return ERR_OK;
-}
-
-err_t ctl_queries_k(struct ctl_queries *q, uint64_t k)
-{
-  for (size_t i = 0; i < q->n; i++)
-    TRY(set_field(&q->items[i], "k", "k", "--k", json_integer((json_int_t)k)));
-  return ERR_OK;
-}
-
-static err_t read_vector(const char *numbers, json_t **out)
-{
-  AUTO(ctl_json_close) json_t *list = json_array();
-  const char *at = numbers;
-  char *end;
-
-  do {
-    double number = strtod(at, &end);
-    if (end == at || (*end && *end != ',') || json_array_append_new(list, json_real(number)) != 0)
-      FAIL(ERR_USAGE, "--vector expects numbers with commas between them, such as 0.3,-0.1,0.7, not %s",
-           log_quote(span_of_str(numbers)));
-    at = end + 1;
-  } while (*end);
-  *out = json_incref(list);
-  return ERR_OK;
-}
-
-err_t ctl_queries_vector(struct ctl_queries *q, const char *numbers)
-{
-  AUTO(ctl_json_close) json_t *vector = NULL;
-
-  TRY(read_vector(numbers, &vector));
-  for (size_t i = 0; i < q->n; i++)
-    TRY(set_field(&q->items[i], "vector", "vector", "--vector", json_incref(vector)));
-  return ERR_OK;
-}
-
-err_t ctl_queries_exclude_seen_by(struct ctl_queries *q, const char *user)
-{
-  for (size_t i = 0; i < q->n; i++)
-    TRY(set_field(&q->items[i], "exclude_seen_by", "excludeSeenBy", "--exclude-seen-by", json_string(user)));
-  return ERR_OK;
-}
-
-err_t ctl_queries_like(struct ctl_queries *q, const char *key)
-{
-  for (size_t i = 0; i < q->n; i++)
-    TRY(set_field(&q->items[i], "like", "like", "--like", json_string(key)));
-  return ERR_OK;
-}
-
-err_t ctl_queries_max_per(struct ctl_queries *q, const struct max_per *max_per)
-{
-  const struct span name = max_per->attribute;
-
-  for (size_t i = 0; i < q->n; i++) {
-    json_t *limit = json_pack("{s:s%, s:I}", "attribute", name.p, name.n, "n", (json_int_t)max_per->n);
-    TRY(set_field(&q->items[i], "max_per", "maxPer", "--max-per", limit));
-  }
-  return ERR_OK;
-}
-
-static err_t fail_mmr(const char *text)
-{
-  FAIL(ERR_USAGE,
-       "--mmr expects a number above 0, at most 1, and perhaps how many candidates, at most %d, such as 0.5 or "
-       "0.5:100, not %s",
-       QUERY_MMR_MAX, log_quote(span_of_str(text)));
-}
-
-static err_t read_mmr(const char *text, json_t **out)
-{
-  char *end;
-  double diversity = strtod(text, &end);
-  uint64_t candidates = 0;
-
-  if (!(diversity > 0 && diversity <= 1) || (*end && *end != ':'))
-    return fail_mmr(text);
-  if (*end && ctl_option_number("--mmr", end + 1, 1, QUERY_MMR_MAX, &candidates) != ERR_OK)
-    return fail_mmr(text);
-  *out = candidates ? json_pack("{s:f, s:I}", "diversity", diversity, "candidates", (json_int_t)candidates)
-                    : json_pack("{s:f}", "diversity", diversity);
-  return ERR_OK;
-}
-
-err_t ctl_queries_mmr(struct ctl_queries *q, const char *text)
-{
-  AUTO(ctl_json_close) json_t *mmr = NULL;
-
-  TRY(read_mmr(text, &mmr));
-  for (size_t i = 0; i < q->n; i++)
-    TRY(set_field(&q->items[i], "mmr", "mmr", "--mmr", json_incref(mmr)));
-  return ERR_OK;
-}
-
-/* Returns NULL if a name is not UTF-8. */
-static json_t *make_names(const char *names)
-{
-  AUTO(ctl_json_close) json_t *list = json_array();
-
-  for (const char *at = names; at; at = strchr(at, ',')) {
-    at += *at == ',';
-    if (json_array_append_new(list, json_stringn(at, strcspn(at, ","))) != 0)
-      return NULL;
-  }
-  return json_incref(list);
-}
-
-err_t ctl_queries_show(struct ctl_queries *q, const char *names)
-{
-  for (size_t i = 0; i < q->n; i++)
-    TRY(set_field(&q->items[i], "attributes", "attributes", "--show", make_names(names)));
-  return ERR_OK;
-}
-
-static json_t *make_boost(const struct boost *boost)
-{
-  bool has_filter = boost->filter.n > 0;
-  struct span text = has_filter ? boost->filter : boost->attribute;
-  json_t *json = json_pack("{s:f, s:s%}", "weight", boost->weight, has_filter ? "filter" : "attribute", text.p, text.n);
-
-  if (json && boost->half_life_ms > 0)
-    json_object_set_new(json, "half_life_ms", json_integer(boost->half_life_ms));
-  return json;
-}
-
-/* Returns NULL if a text is not UTF-8. */
-static json_t *make_boosts(const struct ctl_boosts *boosts)
-{
-  AUTO(ctl_json_close) json_t *list = json_array();
-
-  for (size_t i = 0; i < boosts->n; i++) {
-    if (json_array_append_new(list, make_boost(&boosts->v[i])) != 0)
-      return NULL;
-  }
-  return json_incref(list);
-}
-
-err_t ctl_queries_set_boosts(struct ctl_queries *q, const struct ctl_boosts *boosts)
-{
-  for (size_t i = 0; i < q->n && boosts->n > 0; i++)
-    TRY(set_field(&q->items[i], "boosts", "boosts", "--boost and --boost-if", make_boosts(boosts)));
-  for (size_t i = 0; i < q->n && boosts->has_now; i++)
-    TRY(set_field(&q->items[i], "now_unix_ms", "nowUnixMs", "--now", json_integer(boosts->now_unix_ms)));
-  return ERR_OK;
-}
-
-err_t ctl_queries_explain(struct ctl_queries *q, char **keys, int n)
-{
-  for (size_t i = 0; i < q->n; i++) {
-    json_t *list = json_array();
-    for (int k = 0; k < n; k++)
-      json_array_append_new(list, json_bytes_make(span_of_str(keys[k])));
-    TRY(set_field(&q->items[i], "explain", "explain", "a list of keys", list));
-  }
-  return ERR_OK;
-}
-
-err_t ctl_queries_set_filter(struct ctl_queries *q, const char *filter, const char *parameters)
-{
-  json_error_t error = { 0 };
-  AUTO(ctl_json_close) json_t *json = parameters ? json_loads(parameters, 0, &error) : NULL;
-
-  if (parameters && !json_is_array(json))
-    FAIL(ERR_USAGE, "--parameters expects a JSON list, such as '[20, [\"de\", \"at\"]]'%s%s", json ? "" : ": ",
-         error.text);
-  for (size_t i = 0; i < q->n; i++)
-    TRY(set_filter(&q->items[i], filter, json));
+    TRY(give(&q->items[i], fields));
   return ERR_OK;
 }
 

@@ -6,8 +6,8 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "base/query.h"
-#include "daemon/ctl/text/ctl_boosts.h"
+#include "base/err.h"
+#include "base/span.h"
 
 struct ctl_query {
   char *id;
@@ -40,57 +40,8 @@ void ctl_queries_fini(struct ctl_queries *q);
  */
 err_t ctl_queries_add(struct ctl_queries *q, struct span text, const char *answer_topic);
 
-/* Give all queries a space, a k, or a vector. Returns ERR_USAGE if a text is not UTF-8, or no vector, or if a query has
- * one of its own; ERR_MEMORY.
- *
- * numbers  with commas between them
- */
-err_t ctl_queries_space(struct ctl_queries *q, const char *name);
-err_t ctl_queries_k(struct ctl_queries *q, uint64_t k);
-err_t ctl_queries_vector(struct ctl_queries *q, const char *numbers);
-
-/* Give all queries a filter.
- *
- * filter      text
- * parameters  JSON: a list; NULL: none
- *
- * Returns ERR_USAGE if the parameters are not a list, or if a query has a filter of its own; ERR_MEMORY.
- */
-err_t ctl_queries_set_filter(struct ctl_queries *q, const char *filter, const char *parameters);
-
-/* Let all queries leave out what a user has seen. Returns ERR_USAGE if the user is not UTF-8, or if a query names a
- * user of its own; ERR_MEMORY. */
-err_t ctl_queries_exclude_seen_by(struct ctl_queries *q, const char *user);
-
-/* Let all queries ask for items like one. Errors as above. */
-err_t ctl_queries_like(struct ctl_queries *q, const char *key);
-
-/* Limit the hits of all queries that have the same value of an attribute. Errors as above. */
-err_t ctl_queries_max_per(struct ctl_queries *q, const struct max_per *max_per);
-
-/* Choose the hits of all queries by maximal marginal relevance.
- *
- * text  DIVERSITY[:CANDIDATES]
- *
- * Errors as above. */
-err_t ctl_queries_mmr(struct ctl_queries *q, const char *text);
-
-/* Let the hits of all queries show attributes.
- *
- * names  with commas between them
- *
- * Errors as above. */
-err_t ctl_queries_show(struct ctl_queries *q, const char *names);
-
-/* Give all queries boosts, if there are some, and the time that ages in boosts are counted to, if it is given. Errors
- * as above. */
-err_t ctl_queries_set_boosts(struct ctl_queries *q, const struct ctl_boosts *boosts);
-
-/* Let all queries explain items. Returns ERR_USAGE if a query has a list of its own; ERR_MEMORY.
- *
- * keys  [n]
- */
-err_t ctl_queries_explain(struct ctl_queries *q, char **keys, int n);
+/* Give all queries fields (ctl_fields.h). Returns ERR_USAGE if a query has one of its own; ERR_MEMORY. */
+err_t ctl_queries_give(struct ctl_queries *q, json_t *fields);
 
 /* Store an answer if it belongs to an open query; ignore it otherwise. Returns ERR_MEMORY. */
 err_t ctl_queries_take(struct ctl_queries *q, struct span answer);

@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "daemon/ctl/query/ctl_ask.h"
+#include "daemon/ctl/text/ctl_fields.h"
 #include "daemon/ctl/text/ctl_json.h"
-#include "daemon/ctl/text/ctl_max_per.h"
 #include "daemon/ctl/text/ctl_option.h"
 
 enum { K_DEFAULT = 10 };
@@ -45,14 +46,9 @@ struct request {
   const char *space;
   uint64_t k; /* 0: not given */
   const char *vector;
-  const char *filter;
-  const char *parameters;
   const char *user; /* of --exclude-seen-by */
   const char *like;
-  struct max_per max_per; /* n 0: not given */
-  const char *mmr;
-  const char *shown; /* names of attributes */
-  struct ctl_boosts boosts;
+  struct ctl_fields fields;
 };
 
 static void request_fini(struct request *r)
@@ -91,16 +87,9 @@ static err_t take_options(struct request *r, int argc, char **argv)
     { "space", .text = &r->space },
     { "k", .number = &r->k, .min = 1, .max = UINT32_MAX },
     { "vector", .text = &r->vector },
-    { "filter", .text = &r->filter },
-    { "parameters", .text = &r->parameters },
     { "like", .text = &r->like },
     { "exclude-seen-by", .text = &r->user },
-    { "max-per", .take = ctl_max_per_take, .context = &r->max_per },
-    { "mmr", .text = &r->mmr },
-    { "show", .text = &r->shown },
-    { "boost", .take = ctl_boosts_take, .context = &r->boosts },
-    { "boost-if", .take = ctl_boosts_take_if, .context = &r->boosts },
-    { "now", .take = ctl_boosts_take_now, .context = &r->boosts },
+    CTL_FIELDS_OPTIONS(&r->fields),
     { "format", .take = ctl_ask_format, .context = &r->ask },
     { "timeout-ms", .number = &r->ask.timeout_ms, .min = 1, .max = CTL_ASK_TIMEOUT_MS_MAX },
     { 0 },
@@ -109,15 +98,50 @@ static err_t take_options(struct request *r, int argc, char **argv)
   TRY(ctl_option_take(known, NULL, argc, argv));
   TRY(verify_key("--exclude-seen-by", "a user", r->user));
   TRY(verify_key("--like", "a key", r->like));
-  TRY(verify_key("--show", "names of attributes, such as title,price", r->shown));
   if (optind < argc)
     FAIL(ERR_USAGE, "%s: give a query by its --vector or --like, as --json QUERY, or as a --file of queries",
          argv[optind]);
   if (r->n_given == 0 && !r->vector && !r->like)
     FAIL(ERR_USAGE, "give a query by its --vector or --like, as --json QUERY, or as a --file of queries");
-  if (r->parameters && !r->filter)
-    FAIL(ERR_USAGE, "--parameters are for a filter: give it as --filter TEXT");
   return ERR_OK;
+}
+
+/* ---- Fields ---- */
+
+static err_t read_vector(const char *numbers, json_t **out)
+{
+  AUTO(ctl_json_close) json_t *list = json_array();
+  const char *at = numbers;
+  char *end;
+
+  do {
+    double number = strtod(at, &end);
+    if (end == at || (*end && *end != ',') || json_array_append_new(list, json_real(number)) != 0)
+      FAIL(ERR_USAGE, "--vector expects numbers with commas between them, such as 0.3,-0.1,0.7, not %s",
+           log_quote(span_of_str(numbers)));
+    at = end + 1;
+  } while (*end);
+  *out = json_incref(list);
+  return ERR_OK;
+}
+
+static err_t make_fields(const struct request *r, json_t **out)
+{
+  json_t *vector = NULL;
+
+  TRY(ctl_fields_make(&r->fields, out));
+  if (r->space)
+    TRY(ctl_fields_add(*out, "space", json_string(r->space)));
+  if (r->k)
+    TRY(ctl_fields_add(*out, "k", json_integer((json_int_t)r->k)));
+  if (r->like)
+    TRY(ctl_fields_add(*out, "like", json_string(r->like)));
+  if (r->user)
+    TRY(ctl_fields_add(*out, "exclude_seen_by", json_string(r->user)));
+  if (!r->vector)
+    return ERR_OK;
+  TRY(read_vector(r->vector, &vector));
+  return ctl_fields_add(*out, "vector", vector);
 }
 
 /* Without --json and --file, the options are a query. */
@@ -132,38 +156,20 @@ static err_t add_query_of_options(struct request *r)
 static err_t run_query(const struct ctl_options *options, int argc, char **argv)
 {
   AUTO(request_fini) struct request r = { 0 };
+  AUTO(ctl_json_close) json_t *fields = NULL;
 
   TRY(ctl_ask_init(options, &r.ask));
   TRY(take_options(&r, argc, argv));
   TRY(add_query_of_options(&r));
-  if (r.space)
-    TRY(ctl_queries_space(&r.ask.queries, r.space));
-  if (r.k)
-    TRY(ctl_queries_k(&r.ask.queries, r.k));
-  if (r.vector)
-    TRY(ctl_queries_vector(&r.ask.queries, r.vector));
-  if (r.filter)
-    TRY(ctl_queries_set_filter(&r.ask.queries, r.filter, r.parameters));
-  if (r.user)
-    TRY(ctl_queries_exclude_seen_by(&r.ask.queries, r.user));
-  if (r.like)
-    TRY(ctl_queries_like(&r.ask.queries, r.like));
-  if (r.max_per.n)
-    TRY(ctl_queries_max_per(&r.ask.queries, &r.max_per));
-  if (r.mmr)
-    TRY(ctl_queries_mmr(&r.ask.queries, r.mmr));
-  if (r.shown)
-    TRY(ctl_queries_show(&r.ask.queries, r.shown));
-  TRY(ctl_queries_set_boosts(&r.ask.queries, &r.boosts));
+  TRY(make_fields(&r, &fields));
+  TRY(ctl_queries_give(&r.ask.queries, fields));
   return ctl_ask_run(&r.ask);
 }
 
 const struct ctl_command ctl_query_command = {
   .name = "query",
   .arguments = "[--space NAME] [--k N] [--vector NUMBER,... | --like KEY] [--json QUERY]... [--file FILE.jsonl]..."
-               " [--filter TEXT]"
-               " [--exclude-seen-by USER] [--max-per ATTRIBUTE:N] [--mmr DIVERSITY[:CANDIDATES]] [--show ATTRIBUTE,...]"
-               " [--boost WEIGHT:ATTRIBUTE[:HALF_LIFE]]... [--boost-if WEIGHT:FILTER]... [--now TIME]",
+               " [--exclude-seen-by USER]" CTL_FIELDS_ARGUMENTS,
   .summary = "send queries through Kafka, and print the answers in the order of the queries",
   .help = "  --space NAME      the space that is searched\n"
           "  --k N             how many hits (default: 10, without --json and --file)\n"
@@ -173,26 +179,8 @@ const struct ctl_command ctl_query_command = {
           "  --json QUERY      a query: '{\"space\": \"SPACE\", \"k\": 10, \"vector\": [0.5, 1]}'; may be repeated\n"
           "  --file FILE       a file with one query per line; - for standard input; may be repeated. For many\n"
           "                    queries see topk\n"
-          "  --filter TEXT     a filter for all of these queries: 'price < $1 and country in $2'\n"
-          "  --parameters JSON the values of $1, $2, ... in it: '[20, [\"de\", \"at\"]]'\n"
           "  --exclude-seen-by USER\n"
-          "                    leave out what this user has seen\n"
-          "  --max-per ATTRIBUTE:N\n"
-          "                    at most N hits with the same value of this attribute\n"
-          "  --mmr DIVERSITY[:CANDIDATES]\n"
-          "                    choose hits that differ from each other, among the best CANDIDATES (default: 5 times\n"
-          "                    as many): the larger DIVERSITY, up to 1, the more they differ. 0.3 is a start\n"
-          "  --show ATTRIBUTE,...\n"
-          "                    show these attributes of each hit: title,price; all with '*'\n"
-          "  --boost WEIGHT:ATTRIBUTE[:HALF_LIFE]\n"
-          "                    add WEIGHT times this attribute to the score of each item: 0.2:popularity. Of a time,\n"
-          "                    add WEIGHT times 2^(-age / HALF_LIFE): 0.5:published:7d; s, m, h and d are its units.\n"
-          "                    May be repeated\n"
-          "  --boost-if WEIGHT:FILTER\n"
-          "                    add WEIGHT to the score of each item that this filter admits:\n"
-          "                    \"0.3:section = 'graphics'\". May be repeated\n"
-          "  --now TIME        count ages in boosts to this time: 2026-11-22T12:00:00Z, milliseconds since 1970, or\n"
-          "                    90s, 10m, 2h, 7d ago (default: when the query is sent)\n"
+          "                    leave out what this user has seen\n" CTL_FIELDS_HELP
           "  --format FORMAT   table (default), or json: the answers as received, one per line\n"
           "  --timeout-ms N    how long to wait for the next answer (default: 10000)\n"
           "\n"

@@ -27,6 +27,7 @@ static err_t take_options(struct request *r, int argc, char **argv)
     { "space", .text = &r->space },
     { "k", .number = &o->k, .min = 1, .max = UINT32_MAX },
     { "fields", .text = &o->fields },
+    CTL_FIELDS_OPTIONS(&o->more),
     { "keys", .text = &o->keys },
     { "tensor", .text = &o->tensor },
     { "exclude-seen", .is_given = &o->excludes_seen },
@@ -133,7 +134,7 @@ static err_t run_topk(const struct ctl_options *options, int argc, char **argv)
 const struct ctl_command ctl_topk_command = {
   .name = "topk",
   .arguments = "FILE.jsonl | FILE.npy | FILE.safetensors | - --output FILE.jsonl [--space NAME] [--k N] [--keys FILE]"
-               " [--fields JSON] [--exclude-seen]",
+               " [--exclude-seen]" CTL_FIELDS_ARGUMENTS " [--fields JSON]",
   .summary = "answer a file of queries, for example one for each user, into a file; it can go on where it was ended",
   .help =
       "Each row of an array [queries, dimension] of F32, F16, BF16 or F64 is the vector of a query. Each line of a\n"
@@ -143,11 +144,10 @@ const struct ctl_command ctl_topk_command = {
       "                    was ended, by kill -9 too. Begin with a new file for new answers\n"
       "  --space NAME      the space (default of an array: the only one), or one of its generations: NAME@2\n"
       "  --k N             how many hits (default: 100)\n"
-      "  --fields JSON     more fields of all queries, an object:\n"
-      "                    '{\"filter\": \"price < $1\", \"parameters\": [20], \"max_per\": {\"attribute\": \"maker\", "
-      "\"n\": 2}}'.\n"
-      "                    --space and --k win over these, the fields of a line over all\n"
-      "  --exclude-seen    leave out what the user has seen whose name is the query's id\n"
+      "  --exclude-seen    leave out what the user has seen whose name is the query's id\n" CTL_FIELDS_HELP
+      "  --fields JSON     any fields of all queries, an object: '{\"method\": \"average(4000)\"}'. --space and --k "
+      "win\n"
+      "                    over these, the fields of a line over all\n"
       "  --keys FILE       the ids of an array's rows: a text file with one on each line, or a .npy or .safetensors\n"
       "                    file with integers [queries] (default: the rows' numbers, from 0 on). A line without an\n"
       "                    id gets its number, from 1 on. Ids must differ\n"

@@ -2,7 +2,6 @@
 /* Make queries as JSON of rows and lines, with the fields that all of them have. */
 #include "daemon/ctl/topk/ctl_topk_queries.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 #include "daemon/ctl/ctl_asking.h"
 #include "daemon/ctl/text/ctl_json.h"
 
-enum { K_DEFAULT = 100, NUMBER_BYTES = 24, FIELD_MAX = 64 };
+enum { K_DEFAULT = 100, NUMBER_BYTES = 24 };
 
 void ctl_topk_query_fini(struct ctl_topk_query *q)
 {
@@ -36,6 +35,7 @@ void ctl_topk_queries_fini(struct ctl_topk_queries *q)
 static err_t make_common(const struct ctl_topk_options *o, json_t **out)
 {
   json_error_t error = { 0 };
+  AUTO(ctl_json_close) json_t *more = NULL;
   AUTO(ctl_json_close)
   json_t *common = o->fields ? json_loads(o->fields, JSON_REJECT_DUPLICATES, &error) : json_object();
 
@@ -45,6 +45,8 @@ static err_t make_common(const struct ctl_topk_options *o, json_t **out)
   if (json_object_get(common, "id"))
     FAIL(ERR_USAGE, "--fields: all queries would have the same id");
   TRY(ctl_asking_verify_reply_topic(common, o->answer_topic));
+  TRY(ctl_fields_make(&o->more, &more));
+  TRY(ctl_fields_give(more, "--fields", common));
   if ((o->k || !json_object_get(common, "k")) &&
       json_object_set_new(common, "k", json_integer((json_int_t)(o->k ? o->k : K_DEFAULT))) != 0)
     FAIL(ERR_MEMORY, "no memory for a query");
@@ -94,35 +96,6 @@ err_t ctl_topk_queries_set_space(struct ctl_topk_queries *q, const char *name, s
   return ERR_OK;
 }
 
-/* Write a field's name in its other spelling: max_per as maxPer, and the other way. */
-static void respell(const char *name, char out[FIELD_MAX])
-{
-  size_t n = 0;
-
-  for (; *name && n + 2 < FIELD_MAX; name++) {
-    if (*name == '_' && name[1]) {
-      out[n++] = (char)toupper((unsigned char)*++name);
-    } else if (isupper((unsigned char)*name)) {
-      out[n++] = '_';
-      out[n++] = (char)tolower((unsigned char)*name);
-    } else {
-      out[n++] = *name;
-    }
-  }
-  out[n] = '\0';
-}
-
-/* Does a query have a field, in either spelling? null is as if it were absent. */
-static bool has_field(json_t *query, const char *name)
-{
-  char other[FIELD_MAX];
-
-  respell(name, other);
-  if (json_is_null(json_object_get(query, name)))
-    json_object_del(query, name);
-  return json_object_get(query, name) || json_object_get(query, other);
-}
-
 /* The parameters of a filter belong to it. */
 static bool is_of_filter(const char *name)
 {
@@ -133,7 +106,7 @@ static bool is_of_filter(const char *name)
 static err_t complete(const struct ctl_topk_queries *q, struct ctl_topk_query *query)
 {
   AUTO(ctl_json_close) json_t *id = json_string(query->id);
-  bool has_filter = has_field(query->json, "filter") || has_field(query->json, "parameters");
+  bool has_filter = ctl_fields_has(query->json, "filter") || ctl_fields_has(query->json, "parameters");
   const char *name;
   json_t *value;
 
@@ -141,12 +114,12 @@ static err_t complete(const struct ctl_topk_queries *q, struct ctl_topk_query *q
     FAIL(ERR_QUERY, "the id %s is not UTF-8", log_quote(span_of_str(query->id)));
   json_object_foreach(q->common, name, value)
   {
-    if (has_field(query->json, name) || (has_filter && is_of_filter(name)))
+    if (ctl_fields_has(query->json, name) || (has_filter && is_of_filter(name)))
       continue;
     if (json_object_set(query->json, name, value) != 0)
       FAIL(ERR_MEMORY, "no memory for a query");
   }
-  if (q->options->excludes_seen && !has_field(query->json, "exclude_seen_by") &&
+  if (q->options->excludes_seen && !ctl_fields_has(query->json, "exclude_seen_by") &&
       json_object_set(query->json, "exclude_seen_by", id) != 0)
     FAIL(ERR_MEMORY, "no memory for a query");
   return ERR_OK;

@@ -9,14 +9,16 @@
 #include "base/item.h"
 #include "daemon/ctl/array/ctl_array.h"
 #include "daemon/ctl/array/ctl_keys.h"
+#include "daemon/ctl/text/ctl_fields.h"
 
 struct ctl_topk_options {
-  const char *path;   /* .npy, .safetensors, .jsonl, or - */
-  const char *tensor; /* NULL: the only one */
-  const char *keys;   /* the ids of an array's rows; NULL: the rows' numbers */
-  const char *fields; /* JSON: an object of fields that all queries have; NULL: none */
-  uint64_t k;         /* of a query that has none; 0: not given */
-  bool excludes_seen; /* leave out what the user has seen whose name is the query's id */
+  const char *path;       /* .npy, .safetensors, .jsonl, or - */
+  const char *tensor;     /* NULL: the only one */
+  const char *keys;       /* the ids of an array's rows; NULL: the rows' numbers */
+  const char *fields;     /* JSON: an object of fields that all queries have; NULL: none */
+  struct ctl_fields more; /* that they have, too */
+  uint64_t k;             /* of a query that has none; 0: not given */
+  bool excludes_seen;     /* leave out what the user has seen whose name is the query's id */
   const char *answer_topic;
 };
 

@@ -9,7 +9,6 @@
 #include <jansson.h>
 
 #include "daemon/ctl/query/ctl_queries.h"
-#include "daemon/ctl/text/ctl_max_per.h"
 
 static err_code_t add(struct ctl_queries *q, const char *text)
 {
@@ -64,149 +63,22 @@ static void unusable_queries_are_refused(void **state)
   ctl_queries_fini(&q);
 }
 
-static void a_space_a_k_and_a_vector_go_to_all_queries_that_have_none(void **state)
+static void fields_go_to_all_queries(void **state)
 {
-  const char *wrong[] = { "", ",", "1,", "1,,2", "1;2", "1 ,2", "x", "nan", "1e999", "[1]" };
-  struct ctl_queries q;
-
-  (void)state;
-  assert_int_equal(ctl_queries_init(&q), ERR_OK);
-  assert_int_equal(add(&q, "{\"id\":\"a\"}"), ERR_OK);
-  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-    assert_int_equal(ctl_queries_vector(&q, wrong[i]), ERR_USAGE);
-    assert_non_null(strstr(err_message(), "--vector expects numbers with commas between them"));
-  }
-  assert_int_equal(ctl_queries_space(&q, "\xff"), ERR_USAGE);
-  assert_int_equal(ctl_queries_space(&q, "films"), ERR_OK);
-  assert_int_equal(ctl_queries_k(&q, 3), ERR_OK);
-  assert_int_equal(ctl_queries_vector(&q, "-0.5,2"), ERR_OK);
-  assert_string_equal(q.items[0].text, "{\"id\":\"a\",\"space\":\"films\",\"k\":3,\"vector\":[-0.5,2.0]}");
-  assert_int_equal(ctl_queries_k(&q, 4), ERR_USAGE);
-  assert_non_null(strstr(err_message(), "query a has a field k of its own: leave out --k"));
-  assert_int_equal(ctl_queries_vector(&q, "1"), ERR_USAGE);
-  assert_int_equal(ctl_queries_space(&q, "films"), ERR_USAGE);
-  ctl_queries_fini(&q);
-}
-
-static void a_filter_goes_to_all_queries_that_have_none(void **state)
-{
-  struct ctl_queries q;
-
-  (void)state;
-  assert_int_equal(ctl_queries_init(&q), ERR_OK);
-  assert_int_equal(add(&q, "{\"id\":\"a\",\"k\":1}"), ERR_OK);
-  assert_int_equal(add(&q, "{\"id\":\"b\"}"), ERR_OK);
-  assert_int_equal(ctl_queries_set_filter(&q, "price < $1", "{}"), ERR_USAGE);
-  assert_int_equal(ctl_queries_set_filter(&q, "price < $1", "["), ERR_USAGE);
-  assert_int_equal(ctl_queries_set_filter(&q, "\xff", NULL), ERR_USAGE);
-  assert_string_equal(q.items[0].text, "{\"id\":\"a\",\"k\":1}");
-  assert_int_equal(ctl_queries_set_filter(&q, "price < $1", "[9.5]"), ERR_OK);
-  assert_string_equal(q.items[0].text, "{\"id\":\"a\",\"k\":1,\"filter\":\"price < $1\",\"parameters\":[9.5]}");
-  assert_string_equal(q.items[1].text, "{\"id\":\"b\",\"filter\":\"price < $1\",\"parameters\":[9.5]}");
-  assert_int_equal(ctl_queries_set_filter(&q, "true", NULL), ERR_USAGE);
-  ctl_queries_fini(&q);
-}
-
-static void a_limit_on_the_hits_of_a_value_goes_to_all_queries_that_have_none(void **state)
-{
-  static const char *const wrong[] = { "", "artist", ":2", "artist:", "artist:0", "artist:-1", "artist:4294967296" };
-  struct max_per limit;
-  struct ctl_queries q;
-
-  (void)state;
-  assert_int_equal(ctl_queries_init(&q), ERR_OK);
-  assert_int_equal(add(&q, "{\"id\":\"a\"}"), ERR_OK);
-  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-    assert_int_equal(ctl_max_per_take(&limit, wrong[i]), ERR_USAGE);
-  assert_int_equal(ctl_max_per_take(&limit, "artist:2"), ERR_OK);
-  assert_int_equal(ctl_queries_max_per(&q, &limit), ERR_OK);
-  assert_string_equal(q.items[0].text, "{\"id\":\"a\",\"max_per\":{\"attribute\":\"artist\",\"n\":2}}");
-  assert_int_equal(ctl_queries_max_per(&q, &limit), ERR_USAGE);
-  ctl_queries_fini(&q);
-}
-
-static void mmr_goes_to_all_queries_that_have_none(void **state)
-{
-  static const char *const wrong[] = { "", "much", "0", "1.5", "-1", "nan", "0.5,4", "0.5:", "0.5:0", "0.5:-3", "0.5:4x",
-                                       "0.5:1001", ":40" };
+  json_t *fields = json_pack("{s:s, s:i}", "space", "films", "k", 3);
   struct ctl_queries q;
 
   (void)state;
   assert_int_equal(ctl_queries_init(&q), ERR_OK);
   assert_int_equal(add(&q, "{\"id\":\"a\"}"), ERR_OK);
   assert_int_equal(add(&q, "{\"id\":\"b\"}"), ERR_OK);
-  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-    assert_int_equal(ctl_queries_mmr(&q, wrong[i]), ERR_USAGE);
-    assert_non_null(strstr(err_message(), "--mmr expects a number above 0, at most 1"));
-  }
-  assert_int_equal(ctl_queries_mmr(&q, "0.5:1000"), ERR_OK);
-  assert_string_equal(q.items[0].text, "{\"id\":\"a\",\"mmr\":{\"diversity\":0.5,\"candidates\":1000}}");
-  assert_string_equal(q.items[1].text, "{\"id\":\"b\",\"mmr\":{\"diversity\":0.5,\"candidates\":1000}}");
-  assert_int_equal(ctl_queries_mmr(&q, "1"), ERR_USAGE);
-  assert_non_null(strstr(err_message(), "mmr"));
+  assert_int_equal(ctl_queries_give(&q, fields), ERR_OK);
+  assert_string_equal(q.items[0].text, "{\"id\":\"a\",\"space\":\"films\",\"k\":3}");
+  assert_string_equal(q.items[1].text, "{\"id\":\"b\",\"space\":\"films\",\"k\":3}");
+  assert_int_equal(ctl_queries_give(&q, fields), ERR_USAGE);
+  assert_non_null(strstr(err_message(), "query a has a field space of its own: leave out --space"));
   ctl_queries_fini(&q);
-}
-
-static void attributes_to_show_go_to_all_queries_that_have_none(void **state)
-{
-  struct ctl_queries q;
-
-  (void)state;
-  assert_int_equal(ctl_queries_init(&q), ERR_OK);
-  assert_int_equal(add(&q, "{\"id\":\"a\"}"), ERR_OK);
-  assert_int_equal(add(&q, "{\"id\":\"b\"}"), ERR_OK);
-  assert_int_equal(ctl_queries_show(&q, "title,\xff"), ERR_USAGE);
-  assert_non_null(strstr(err_message(), "--show: it is not UTF-8"));
-  assert_int_equal(ctl_queries_show(&q, "title,price"), ERR_OK);
-  assert_string_equal(q.items[0].text, "{\"id\":\"a\",\"attributes\":[\"title\",\"price\"]}");
-  assert_string_equal(q.items[1].text, "{\"id\":\"b\",\"attributes\":[\"title\",\"price\"]}");
-  assert_int_equal(ctl_queries_show(&q, "year"), ERR_USAGE);
-  assert_non_null(strstr(err_message(), "a field attributes of its own: leave out --show"));
-  ctl_queries_fini(&q);
-  assert_int_equal(ctl_queries_init(&q), ERR_OK);
-  assert_int_equal(add(&q, "{\"id\":\"a\"}"), ERR_OK);
-  assert_int_equal(ctl_queries_show(&q, "year"), ERR_OK);
-  assert_string_equal(q.items[0].text, "{\"id\":\"a\",\"attributes\":[\"year\"]}");
-  ctl_queries_fini(&q);
-}
-
-static void boosts_go_to_all_queries_that_have_none(void **state)
-{
-  struct ctl_boosts boosts = { 0 };
-  struct ctl_queries q;
-
-  (void)state;
-  assert_int_equal(ctl_queries_init(&q), ERR_OK);
-  assert_int_equal(add(&q, "{\"id\":\"a\"}"), ERR_OK);
-  assert_int_equal(ctl_queries_set_boosts(&q, &boosts), ERR_OK);
-  assert_string_equal(q.items[0].text, "{\"id\":\"a\"}");
-  assert_int_equal(ctl_boosts_take(&boosts, "-0.5:price"), ERR_OK);
-  assert_int_equal(ctl_boosts_take_if(&boosts, "3:section = 'a:b'"), ERR_OK);
-  assert_int_equal(ctl_boosts_take(&boosts, "0.25:published:2d"), ERR_OK);
-  assert_int_equal(ctl_queries_set_boosts(&q, &boosts), ERR_OK);
-  assert_string_equal(q.items[0].text, "{\"id\":\"a\",\"boosts\":[{\"weight\":-0.5,\"attribute\":\"price\"},"
-                                       "{\"weight\":3.0,\"filter\":\"section = 'a:b'\"},"
-                                       "{\"weight\":0.25,\"attribute\":\"published\",\"half_life_ms\":172800000}]}");
-  assert_int_equal(ctl_queries_set_boosts(&q, &boosts), ERR_USAGE);
-  ctl_queries_fini(&q);
-}
-
-static void the_time_of_boosts_goes_to_queries_that_have_boosts_of_their_own_too(void **state)
-{
-  struct ctl_boosts boosts = { 0 }, bad = { 0 };
-  struct ctl_queries q;
-
-  (void)state;
-  assert_int_equal(ctl_queries_init(&q), ERR_OK);
-  assert_int_equal(add(&q, "{\"id\":\"a\",\"boosts\":[]}"), ERR_OK);
-  assert_int_equal(ctl_boosts_take_if(&bad, "1:a = '\xff'"), ERR_OK);
-  assert_int_equal(ctl_queries_set_boosts(&q, &bad), ERR_USAGE);
-  assert_non_null(strstr(err_message(), "--boost and --boost-if: it is not UTF-8"));
-  assert_int_equal(ctl_boosts_take_now(&boosts, "0"), ERR_OK);
-  assert_int_equal(ctl_queries_set_boosts(&q, &boosts), ERR_OK);
-  assert_string_equal(q.items[0].text, "{\"id\":\"a\",\"boosts\":[],\"now_unix_ms\":0}");
-  assert_int_equal(ctl_queries_set_boosts(&q, &boosts), ERR_USAGE);
-  ctl_queries_fini(&q);
+  json_decref(fields);
 }
 
 static void only_the_first_answer_to_an_open_query_is_taken(void **state)
@@ -244,13 +116,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_query_without_an_id_gets_one_of_its_own),
     cmocka_unit_test(unusable_queries_are_refused),
-    cmocka_unit_test(a_space_a_k_and_a_vector_go_to_all_queries_that_have_none),
-    cmocka_unit_test(a_filter_goes_to_all_queries_that_have_none),
-    cmocka_unit_test(a_limit_on_the_hits_of_a_value_goes_to_all_queries_that_have_none),
-    cmocka_unit_test(mmr_goes_to_all_queries_that_have_none),
-    cmocka_unit_test(attributes_to_show_go_to_all_queries_that_have_none),
-    cmocka_unit_test(boosts_go_to_all_queries_that_have_none),
-    cmocka_unit_test(the_time_of_boosts_goes_to_queries_that_have_boosts_of_their_own_too),
+    cmocka_unit_test(fields_go_to_all_queries),
     cmocka_unit_test(only_the_first_answer_to_an_open_query_is_taken),
   };
 
