@@ -22,6 +22,7 @@ static void close_columns(struct columns **columns)
   mem_release(&c->codes, c->capacity, c->model->n_splits);
   mem_release(&c->planes, n_blocks(c->capacity), c->model->n_splits * RECJPQ_BLOCK_ITEMS);
   cells_fini(&c->cells);
+  recjpq_present_close(&c->present);
   mem_free(columns);
 }
 
@@ -40,6 +41,7 @@ static err_t open_columns(const struct model *model, size_t capacity, struct col
     TRY(mem_reserve(capacity, m->n_splits, &c->codes));
   TRY(mem_reserve(n_blocks(capacity), m->n_splits * RECJPQ_BLOCK_ITEMS, &c->planes));
   TRY(cells_init(m->n_splits, m->n_subitems, capacity, m->has_cells, &c->cells));
+  TRY(recjpq_present_open(m->n_splits, &c->present));
   *out = columns;
   columns = NULL;
   return ERR_OK;
@@ -57,6 +59,7 @@ static void write_codes(struct recjpq_columns *c, uint32_t slot, const uint8_t *
   size_t n_splits = c->model->n_splits;
   uint8_t *plane = recjpq_plane_of(c, slot);
 
+  recjpq_present_forget(c->present);
   if (c->codes)
     memcpy(c->codes + (size_t)slot * n_splits, codes, n_splits);
   for (size_t m = 0; m < n_splits; m++)

@@ -8,6 +8,7 @@
 
 #include "engine/recjpq/cells.h"
 #include "engine/recjpq/recjpq_model.h"
+#include "engine/recjpq/recjpq_present.h"
 #include "engine/similarity/columns.h"
 
 enum { RECJPQ_BLOCK_ITEMS = PQ_BLOCK_ITEMS };
@@ -19,6 +20,7 @@ struct recjpq_columns {
   uint8_t *codes;  /* [capacity][M]: by item, to score single slots; NULL without cells */
   uint8_t *planes; /* [capacity / RECJPQ_BLOCK_ITEMS][M][RECJPQ_BLOCK_ITEMS]: by split, for the exhaustive scan */
   struct cells cells;
+  struct recjpq_present *present; /* what is known of filters */
 };
 
 /* Return where a slot's code in split 0 lies in `planes`; the next split's is RECJPQ_BLOCK_ITEMS further. */

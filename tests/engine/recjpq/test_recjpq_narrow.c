@@ -19,7 +19,7 @@ struct world {
   struct recjpq_model model;
   struct columns *columns;
   float scores[SPLITS * PQ_SUBITEMS];
-  uint64_t words[SLOTS / 64 + 1];
+  uint64_t words[SLOTS / 64 + 1], words_id;
   struct region region;
 };
 
@@ -74,7 +74,7 @@ static struct recjpq_subitems narrow(struct world *w)
 {
   const struct recjpq_columns *c = recjpq_columns_of(w->columns);
   struct search_batch batch = { .n_slots = SLOTS, .n_items = SLOTS, .scratch = &w->region };
-  struct admit admit = { .words = w->words };
+  struct admit admit = { .words = w->words, .words_id = w->words_id };
   struct recjpq_subitems s = { w->scores, c->cells.lengths, SLOTS };
 
   assert_ok(kernels_get(isa_detect(), &batch.kernels));
@@ -82,15 +82,22 @@ static struct recjpq_subitems narrow(struct world *w)
   return s;
 }
 
-/* Assert that the sub-items from `limit` on are left out of a split, and no other ones. */
-static void assert_left_out(const struct world *w, const struct recjpq_subitems *s, size_t split, size_t limit)
+/* Assert that the sub-items from `limit` on, but for `other`, are left out of a split, and no other ones. */
+static void assert_left_out_but(const struct world *w, const struct recjpq_subitems *s, size_t split, size_t limit,
+                                size_t other)
 {
   const uint32_t *lengths = recjpq_columns_of(w->columns)->cells.lengths;
 
   for (size_t b = 0; b < SUBITEMS; b++) {
-    assert_true(s->scores[split * PQ_SUBITEMS + b] == (b < limit ? (float)b : -INFINITY));
-    assert_int_equal(s->lengths[split * SUBITEMS + b], b < limit ? lengths[split * SUBITEMS + b] : 0);
+    bool is_kept = b < limit || b == other;
+    assert_true(s->scores[split * PQ_SUBITEMS + b] == (is_kept ? (float)b : -INFINITY));
+    assert_int_equal(s->lengths[split * SUBITEMS + b], is_kept ? lengths[split * SUBITEMS + b] : 0);
   }
+}
+
+static void assert_left_out(const struct world *w, const struct recjpq_subitems *s, size_t split, size_t limit)
+{
+  assert_left_out_but(w, s, split, limit, 0);
 }
 
 static uint64_t count_below(const struct world *w, size_t split, size_t limit)
@@ -131,7 +138,7 @@ static void one_admitted_item_keeps_its_subitem(void **state)
     bits_set(w->words, slot);
     struct recjpq_subitems s = narrow(w);
     if (code <= SUBITEMS * 3 / 4) /* above that, the sample may have the item, and too little is left out */
-      assert_left_out(w, &s, SPLIT, code < 50 ? 50 : code + 1);
+      assert_left_out_but(w, &s, SPLIT, 50, code);
     else
       assert_true(s.scores[SPLIT * PQ_SUBITEMS + code] == (float)code);
     region_reset(&w->region);
@@ -154,9 +161,41 @@ static void better_subitems_of_later_blocks_are_kept(void **state)
       slot = (uint32_t)((i + 1) * RECJPQ_BLOCK_ITEMS + (slot + 1) % RECJPQ_BLOCK_ITEMS);
     bits_set(w->words, slot);
     struct recjpq_subitems s = narrow(w);
-    assert_left_out(w, &s, SPLIT, found[i] + 1);
+    for (size_t b = 50; b < SUBITEMS; b++) {
+      bool is_found = false;
+      for (size_t f = 0; f <= i; f++)
+        is_found |= b == found[f];
+      assert_true(s.scores[SPLIT * PQ_SUBITEMS + b] == (is_found ? (float)b : -INFINITY));
+    }
     region_reset(&w->region);
   }
+  close_world(w);
+}
+
+/* The words of an id do not change. Here they do, to see what was kept. */
+static void what_a_filter_s_items_have_is_kept_until_a_code_changes(void **state)
+{
+  struct dice dice = { seed + 4 };
+  struct world *w = open_world(&dice);
+  const uint8_t codes[SPLITS] = { 99, 99, 99 };
+
+  (void)state;
+  for (w->words_id = 1; w->words_id <= RECJPQ_PRESENT_FILTERS + 1; w->words_id++) {
+    admit_below(w, 40 + w->words_id % 7, SUBITEMS);
+    narrow(w);
+    region_reset(&w->region);
+  }
+  memset(w->words, 0, sizeof w->words);
+  for (w->words_id = 2; w->words_id <= RECJPQ_PRESENT_FILTERS + 1; w->words_id++) {
+    struct recjpq_subitems s = narrow(w);
+    assert_left_out(w, &s, SPLIT, 40 + w->words_id % 7);
+    region_reset(&w->region);
+  }
+  w->words_id = 1; /* the stalest one is gone */
+  assert_ptr_equal(narrow(w).scores, w->scores);
+  w->words_id = 2;
+  assert_ok(recjpq_columns_cpu.put(w->columns, SLOTS / 2, false, codes));
+  assert_ptr_equal(narrow(w).scores, w->scores);
   close_world(w);
 }
 
@@ -184,6 +223,7 @@ int main(void)
     cmocka_unit_test(subitems_that_no_admitted_item_has_are_left_out),
     cmocka_unit_test(one_admitted_item_keeps_its_subitem),
     cmocka_unit_test(better_subitems_of_later_blocks_are_kept),
+    cmocka_unit_test(what_a_filter_s_items_have_is_kept_until_a_code_changes),
     cmocka_unit_test(a_filter_that_is_not_disliked_changes_nothing),
   };
 
