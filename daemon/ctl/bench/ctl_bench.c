@@ -159,8 +159,8 @@ static err_t run_bench(const struct ctl_options *options, int argc, char **argv)
 
 const struct ctl_command ctl_bench_command = {
   .name = "bench",
-  .arguments = "[--space NAME] [--rate N] [--duration-s N | --count N] [--k N] [--method METHOD] [--queries "
-               "FILE]" CTL_FIELDS_ARGUMENTS,
+  .arguments = "[--space NAME] [--rate N] [--duration-s N | --count N] [--k N] [--method METHOD]"
+               " [--queries FILE]" CTL_FIELDS_ARGUMENTS,
   .summary = "load a running daemon with queries at a rate, and measure the latency of its answers",
   .help =
       "  --space NAME      the space (default: the only one), or one of its generations: NAME@2\n"
@@ -170,8 +170,8 @@ const struct ctl_command ctl_bench_command = {
       "  --k N             hits of each query (default: 10)\n"
       "  --method METHOD   such as exact (default) or 'average(4000)'\n" CTL_FIELDS_HELP
       "  --queries FILE    send these, again and again: a .jsonl file with one query on each line, as for query\n"
-      "                    --file; or a .npy or .safetensors file with one vector in each row. Lines need not have\n"
-      "                    the fields that the options above give\n"
+      "                    --file; or a .npy or .safetensors file with one vector in each row. A line may have a\n"
+      "                    space, a method and a k of its own, but no other field that the options above give\n"
       "  --tensor NAME     the tensor of a .safetensors file (default: the only one with two dimensions)\n"
       "  --random N        without --queries: send N random vectors of normal numbers, again and again (default: "
       "1000)\n"

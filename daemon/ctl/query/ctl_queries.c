@@ -106,15 +106,17 @@ static err_t give(struct ctl_query *query, json_t *fields)
   AUTO(ctl_json_close) json_t *json = json_loads(query->text, 0, NULL);
   AUTO(mem_free) char *who = NULL;
 
-  if (asprintf(&who, "query %s", query->id) < 0)
+  if (asprintf(&who, "query %s", query->id) < 0) {
+    who = NULL;
     FAIL(ERR_MEMORY, "no memory for a query");
+  }
   TRY(ctl_fields_give(fields, who, json));
   return set_text(query, json);
 }
 
 err_t ctl_queries_give(struct ctl_queries *q, json_t *fields)
 {
-  for (size_t i = 0; i < q->n; i++)
+  for (size_t i = 0; i < q->n && json_object_size(fields) > 0; i++)
     TRY(give(&q->items[i], fields));
   return ERR_OK;
 }

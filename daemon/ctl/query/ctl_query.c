@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/mem.h"
 #include "daemon/ctl/query/ctl_ask.h"
 #include "daemon/ctl/text/ctl_fields.h"
@@ -106,29 +105,8 @@ static err_t take_options(struct request *r, int argc, char **argv)
   return ERR_OK;
 }
 
-/* ---- Fields ---- */
-
-static err_t read_vector(const char *numbers, json_t **out)
-{
-  AUTO(ctl_json_close) json_t *list = json_array();
-  const char *at = numbers;
-  char *end;
-
-  do {
-    double number = strtod(at, &end);
-    if (end == at || (*end && *end != ',') || json_array_append_new(list, json_real(number)) != 0)
-      FAIL(ERR_USAGE, "--vector expects numbers with commas between them, such as 0.3,-0.1,0.7, not %s",
-           log_quote(span_of_str(numbers)));
-    at = end + 1;
-  } while (*end);
-  *out = json_incref(list);
-  return ERR_OK;
-}
-
 static err_t make_fields(const struct request *r, json_t **out)
 {
-  json_t *vector = NULL;
-
   TRY(ctl_fields_make(&r->fields, out));
   if (r->space)
     TRY(ctl_fields_add(*out, "space", json_string(r->space)));
@@ -138,10 +116,7 @@ static err_t make_fields(const struct request *r, json_t **out)
     TRY(ctl_fields_add(*out, "like", json_string(r->like)));
   if (r->user)
     TRY(ctl_fields_add(*out, "exclude_seen_by", json_string(r->user)));
-  if (!r->vector)
-    return ERR_OK;
-  TRY(read_vector(r->vector, &vector));
-  return ctl_fields_add(*out, "vector", vector);
+  return r->vector ? ctl_fields_add_vector(*out, r->vector) : ERR_OK;
 }
 
 /* Without --json and --file, the options are a query. */

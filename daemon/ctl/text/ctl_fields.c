@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From options to JSON. A field that a query has itself is not replaced: nobody could tell which one was meant. */
+/* From options to JSON. */
 #include "daemon/ctl/text/ctl_fields.h"
 
 #include <ctype.h>
@@ -22,7 +22,7 @@ static const char *option_of(const char *field, char out[NAME_MAX_BYTES])
   if (strcmp(field, "now_unix_ms") == 0)
     return "--now";
   if (strcmp(field, "explain") == 0)
-    return "it, or the keys";
+    return "the keys";
   size_t n = (size_t)snprintf(out, NAME_MAX_BYTES, "--%s", field);
   for (size_t i = 0; i < n && i < NAME_MAX_BYTES; i++)
     out[i] = out[i] == '_' ? '-' : out[i];
@@ -147,6 +147,24 @@ err_t ctl_fields_make(const struct ctl_fields *f, json_t **out)
   *out = fields;
   fields = NULL;
   return ERR_OK;
+}
+
+/* ---- Numbers ---- */
+
+err_t ctl_fields_add_vector(json_t *fields, const char *numbers)
+{
+  AUTO(ctl_json_close) json_t *list = json_array();
+  const char *at = numbers;
+  char *end;
+
+  do {
+    double number = strtod(at, &end);
+    if (end == at || (*end && *end != ',') || json_array_append_new(list, json_real(number)) != 0)
+      FAIL(ERR_USAGE, "--vector expects numbers with commas between them, such as 0.3,-0.1,0.7, not %s",
+           log_quote(span_of_str(numbers)));
+    at = end + 1;
+  } while (*end);
+  return ctl_fields_add(fields, "vector", json_incref(list));
 }
 
 /* ---- Giving ---- */

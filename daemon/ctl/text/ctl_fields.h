@@ -59,11 +59,14 @@ err_t ctl_fields_make(const struct ctl_fields *f, json_t **out);
  */
 err_t ctl_fields_add(json_t *fields, const char *name, json_t *value);
 
+/* Add the field `vector`, of numbers with commas between them. Returns ERR_USAGE, ERR_MEMORY. */
+err_t ctl_fields_add_vector(json_t *fields, const char *numbers);
+
 /* Does a query have a field, as max_per or as maxPer? null is as if it were absent, and is removed. */
 bool ctl_fields_has(json_t *query, const char *name);
 
-/* Give a query fields; NULL: none. who: what it is called in messages. Returns ERR_USAGE if it has one of its own,
- * ERR_MEMORY. */
+/* Give a query fields; NULL: none. One that it has itself is not replaced: nobody could tell which was meant. who: what
+ * it is called in messages. Returns ERR_USAGE if it has one of its own, ERR_MEMORY. */
 err_t ctl_fields_give(json_t *fields, const char *who, json_t *query);
 
 #endif

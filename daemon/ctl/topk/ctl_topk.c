@@ -147,7 +147,7 @@ const struct ctl_command ctl_topk_command = {
       "  --exclude-seen    leave out what the user has seen whose name is the query's id\n" CTL_FIELDS_HELP
       "  --fields JSON     any fields of all queries, an object: '{\"method\": \"average(4000)\"}'. --space and --k "
       "win\n"
-      "                    over these, the fields of a line over all\n"
+      "                    over these. The fields of a line win over all of these options\n"
       "  --keys FILE       the ids of an array's rows: a text file with one on each line, or a .npy or .safetensors\n"
       "                    file with integers [queries] (default: the rows' numbers, from 0 on). A line without an\n"
       "                    id gets its number, from 1 on. Ids must differ\n"

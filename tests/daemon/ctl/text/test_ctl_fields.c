@@ -94,6 +94,23 @@ static void wrong_values_are_refused_by_the_name_of_their_option(void **state)
   assert_refused(&f, "--boost and --boost-if: it is not UTF-8");
 }
 
+static void a_vector_is_numbers_with_commas_between_them(void **state)
+{
+  static const char *const wrong[] = { "", ",", "1,", "1,,2", "1;2", "1 ,2", "x", "nan", "1e999", "[1]" };
+  json_t *fields = json_object();
+
+  (void)state;
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    assert_int_equal(ctl_fields_add_vector(fields, wrong[i]), ERR_USAGE);
+    assert_non_null(strstr(err_message(), "--vector expects numbers with commas between them"));
+  }
+  assert_int_equal(json_object_size(fields), 0);
+  assert_ok(ctl_fields_add_vector(fields, "-0.5,2"));
+  assert_true(json_real_value(json_array_get(json_object_get(fields, "vector"), 0)) == -0.5);
+  assert_int_equal(json_array_size(json_object_get(fields, "vector")), 2);
+  json_decref(fields);
+}
+
 /* Give a query fields. Returns it as text, which lives until the next call. */
 static const char *give(const char *fields_text, const char *query_text, err_code_t expected)
 {
@@ -134,6 +151,7 @@ int main(void)
     cmocka_unit_test(a_limit_on_the_hits_of_a_value_becomes_a_field),
     cmocka_unit_test(boosts_become_fields),
     cmocka_unit_test(wrong_values_are_refused_by_the_name_of_their_option),
+    cmocka_unit_test(a_vector_is_numbers_with_commas_between_them),
     cmocka_unit_test(a_query_gets_fields_that_it_does_not_have),
   };
 
