@@ -2,6 +2,7 @@
 /* Chooses what comes after a round: a scan if many items are left, else a round among these or the best of them. */
 #include "engine/boosts/boosted_left.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/progress.h"
@@ -19,6 +20,7 @@ enum { COMPARED_SHARE = 128, COMPARED_FROM = 2, NOTED_WORDS = 4096 };
 /* If a sixteenth of the items is left, and some thousands, a scan pays, or a round among about SEEDS items, found by a
  * sample. With several boosts, each round takes a pass over all levels, and a scan pays earlier. */
 enum { MANY_SHARE = 16, SCANNED_SHARE = 64, MANY_MIN = 4096, SAMPLE = 2048, SEEDS = 1024, SEEDS_SHARE = 4 };
+static_assert(MANY_MIN > SEEDS, "the seeds are a part of many items");
 
 /* ---- Which items are left ---- */
 
@@ -137,24 +139,33 @@ static void seed(struct boosted_search *s, uint64_t *n)
     *n = select_least(s, least);
 }
 
-/* Does it pay to make the items that are left fewer, if they are about n? Once in a search. */
+/* Does it pay to make the items that are left fewer, if they are about n? */
 static bool are_many(const struct boosted_search *s, uint64_t n, size_t share)
 {
   return n > s->on.arena->n_slots / share && n > MANY_MIN;
 }
 
+/* Seeds are searched once. */
 static bool may_thin(const struct boosted_search *s)
 {
   return !s->was_thinned && s->on.is_exact && boosted_left_threshold(s) > -INFINITY;
 }
 
-/* Does a scan pay? A sample tells, in a fraction of the time of finding what is left. */
-static bool scan_pays(struct boosted_search *s)
+static bool may_scan(const struct boosted_search *s)
 {
-  size_t share = s->boosts.n > 1 ? SCANNED_SHARE : MANY_SHARE;
+  return s->on.columns->ops->score_tables && may_thin(s);
+}
 
-  return s->on.columns->ops->score_tables && may_thin(s) &&
-         are_many(s, boost_bounds_estimate(s->bounds, boosted_left_least(s), s->left, s->words), share);
+/* Does a scan pay if about n items are left? */
+static bool scan_pays(const struct boosted_search *s, uint64_t n)
+{
+  return may_scan(s) && are_many(s, n, s->boosts.n > 1 ? SCANNED_SHARE : MANY_SHARE);
+}
+
+/* Return about how many items are left, by a sample: in a fraction of the time of finding them. */
+static uint64_t estimate_left(struct boosted_search *s)
+{
+  return boost_bounds_estimate(s->bounds, boosted_left_least(s), s->left, s->words);
 }
 
 /* Prepare a scan of all items that are left. */
@@ -195,7 +206,7 @@ static uint32_t later_k(struct boosted_search *s)
 {
   bool has_one_filter = s->boosts.n == 1 && s->boosts.v[0].filter;
 
-  if (s->n_rounds == 0 && has_one_filter)
+  if (s->n_rounds == 0 && has_one_filter && s->on.is_exact)
     s->k = size_min(s->k, s->query->k + (size_t)FILTERED_MORE);
   else
     s->k = size_min(LATER_TIMES * s->k, size_max(LATER_MAX, s->k));
@@ -223,9 +234,11 @@ err_t boosted_left_choose(struct boosted_search *s, struct region *kept, struct 
     begin_later(s);
   clear_found(s);
   s->is_seeding = false;
-  if (scan_pays(s))
+  if (may_scan(s) && scan_pays(s, estimate_left(s)))
     return prepare_scan(s, scratch);
   uint64_t n = select_left(s);
+  if (scan_pays(s, n)) /* the sample was wrong */
+    return prepare_scan(s, scratch);
   thin_out(s, &n);
   admit_left(s, n);
   return ERR_OK;

@@ -9,8 +9,9 @@
 #include "engine/boosts/boost_levels.h"
 
 enum {
-  WAITING_MAX = 16,                    /* sums above the threshold until it rises */
-  STEP_SLOTS = PQ_BLOCK_ITEMS * 64,    /* until progress is noted, and another search may come between */
+  WAITING_MAX = 16,                 /* sums above the threshold until it rises */
+  STEP_SLOTS = PQ_BLOCK_ITEMS * 64, /* until progress is noted, and another search may come between */
+  NOTED_WORDS = 4096,
   LIMIT_LOW = BOOST_LEVEL_MAX * 3 / 4, /* below this the tables are made anew: they use a part of a byte only */
 };
 
@@ -45,6 +46,8 @@ static float sum_of(const struct boosted_scan *s, uint32_t slot)
 static void compare_sums(struct boosted_scan *s, size_t first_word, size_t n, bool is_new)
 {
   for (size_t w = first_word; w < first_word + n; w++) {
+    if (w % NOTED_WORDS == 0)
+      progress_note();
     for (uint64_t rest = s->words[w]; rest; rest &= rest - 1) {
       uint32_t slot = (uint32_t)(w * 64 + (size_t)__builtin_ctzll(rest));
       float sum = sum_of(s, slot);

@@ -13,8 +13,8 @@
  * more, but FIRST_MORE_MAX at most: many hits take memory. */
 enum { FIRST_TIMES = 2, FIRST_MORE = 10, FIRST_MORE_MAX = 1 << 13 };
 
-/* Hits of a scan that are compared at a time. */
-enum { LISTED_MAX = 4096 };
+/* Hits of a scan that are sorted at a time, with the k best so far: at least so many, or k. */
+enum { LISTED_MIN = 4096, NOTED_WORDS = 4096 };
 
 /* An approximate method may find few hits however many it is asked for. */
 enum { ROUNDS_MAX = 64, APPROXIMATE_ROUNDS_MAX = 8 };
@@ -90,6 +90,8 @@ static void list_scanned(struct boosted_search *s, size_t capacity, size_t *w)
   struct score_tables *similarity = s->scan->similarity;
 
   for (s->found.n_hits = 0; *w < bits_words(s->on.arena->n_slots) && s->found.n_hits < capacity; (*w)++) {
+    if (*w % NOTED_WORDS == 0)
+      progress_note();
     for (uint64_t rest = s->left[*w]; rest; rest &= rest - 1) {
       uint32_t slot = (uint32_t)(*w * 64 + (size_t)__builtin_ctzll(rest));
       float score = similarity->ops->score(similarity, slot);
@@ -99,17 +101,17 @@ static void list_scanned(struct boosted_search *s, size_t capacity, size_t *w)
   }
 }
 
-/* The scan has left the k best sums, and others that are equal to the last of them. */
+/* The scan has left items whose sums reach the k-th best. */
 err_t boosted_search_take_scan(struct boosted_search *s, struct region *scratch)
 {
   const struct counts work = { .scored = s->scan->n_scored, .candidates = s->scan->n_scored };
-  size_t capacity = size_min(s->scan->n_left, LISTED_MAX), n_words = bits_words(s->on.arena->n_slots);
+  size_t n_words = bits_words(s->on.arena->n_slots);
+  size_t capacity = size_min(s->scan->n_left, size_max(LISTED_MIN, s->query->k));
 
   query_add_counts(&work, &s->answer->counts);
   TRY(region_array(scratch, capacity + 64, sizeof *s->found.hits, &s->found.hits));
   for (size_t w = 0; s->scan->n_left > 0 && w < n_words;) {
     struct region_mark mark = region_mark(scratch);
-    progress_note();
     list_scanned(s, capacity, &w);
     TRY(keep_best(s, scratch));
     region_rewind(scratch, mark);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Narrowing: leaves out the best sub-items of a split if no admitted item has them. A filter that the query dislikes
- * admits such items only. What bounds their scores are the best sub-items that they have, not those of all items. */
+/* Narrowing: leaves out the sub-items of a split that no admitted item has, if that pays or is known. A filter that the
+ * query dislikes admits no item with the best ones. What bounds the scores of its items are the best sub-items that
+ * they have, not those of all items. */
 #ifndef ENGINE_RECJPQ_RECJPQ_NARROW_H
 #define ENGINE_RECJPQ_RECJPQ_NARROW_H
 

@@ -3,7 +3,7 @@
  *
  * Each pair of a similarity and a backend (backend.h) has one table of operations. The catalogue thread writes the
  * columns of the back arena. Many workers search the columns of the front arena at the same time; searches write
- * nothing.
+ * nothing but what they keep for each other under a lock of its own (recjpq_present.h).
  */
 #ifndef ENGINE_COLUMNS_H
 #define ENGINE_COLUMNS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How often a test repeats itself that has one thread, in a program whose other tests have several. The thread sanitizer
+/* How many cases a test tries that has one thread, in a program whose other tests have several. The thread sanitizer
  * has nothing to find in it, and makes it some twenty times slower. */
 #ifndef TESTS_SUPPORT_ONE_THREAD_H
 #define TESTS_SUPPORT_ONE_THREAD_H

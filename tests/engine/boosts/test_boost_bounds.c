@@ -17,7 +17,7 @@
 
 /* Two blocks of the scan, and a part of a third. */
 enum { ITEMS = 2 * PQ_BLOCK_ITEMS + 1000, CHANGES = 1024, QUERIES = 60, LEASTS = 12 };
-enum { MANY_ITEMS = 67 * PQ_BLOCK_ITEMS + 100 }; /* of which a sample has every fourth block, and a part of the last */
+enum { MANY_ITEMS = 68 * PQ_BLOCK_ITEMS + 100 }; /* of which a sample has every fourth block, and a part of the last */
 
 #define NOW 1700000000000
 
@@ -240,7 +240,7 @@ static void put_years(struct world *w, size_t items)
   }
 }
 
-/* Some 268,000 are left of 275,000, and 2,700: a sample of a quarter is wrong by a tenth in one run of 10^7. */
+/* Some 268,000 are left of 275,000, and 2,700: a sample of a quarter is wrong by a fifth in one run of 10^6. */
 static void a_sample_tells_about_how_many_are_left(void **state)
 {
   static const double leasts[] = { 0, 3, 99 };

@@ -196,6 +196,13 @@ static void what_a_filter_s_items_have_is_kept_until_a_code_changes(void **state
   w->words_id = 2;
   assert_ok(recjpq_columns_cpu.put(w->columns, SLOTS / 2, false, codes));
   assert_ptr_equal(narrow(w).scores, w->scores);
+  admit_below(w, 40, SUBITEMS);
+  assert_ptr_not_equal(narrow(w).scores, w->scores);
+  memset(w->words, 0, sizeof w->words);
+  assert_ptr_not_equal(narrow(w).scores, w->scores);
+  recjpq_columns_cpu.drop(w->columns, 0);
+  recjpq_columns_cpu.move(w->columns, SLOTS - 1, 0);
+  assert_ptr_equal(narrow(w).scores, w->scores);
   close_world(w);
 }
 

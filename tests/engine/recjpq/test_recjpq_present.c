@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Searches under filters stay exact while the codes of admitted items change: what is kept of a filter is forgotten. */
+/* What is kept of filters: threads share it, and searches stay exact while the codes of admitted items change. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 
+#include "engine/recjpq/recjpq_present.h"
 #include "tests/support/dice.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/filter_attributes.h"
@@ -23,6 +25,73 @@ struct world {
 };
 
 static uint64_t seed;
+
+/* ---- Threads ---- */
+
+enum { THREADS = 4, FILTERS = 2 * RECJPQ_PRESENT_FILTERS, STEPS = 20000 };
+
+struct sharer {
+  struct recjpq_present *present;
+  struct dice dice;
+  size_t n_known; /* sets that were found */
+  pthread_t thread;
+};
+
+static struct recjpq_present_set set_of(uint64_t words_id, size_t split)
+{
+  struct dice dice = { words_id * SPLITS + split };
+  struct recjpq_present_set set;
+
+  for (size_t i = 0; i < RECJPQ_PRESENT_WORDS; i++)
+    set.words[i] = dice_u64(&dice);
+  return set;
+}
+
+static void *share_sets(void *context)
+{
+  struct sharer *s = context;
+  struct recjpq_present_set sets[SPLITS];
+
+  for (int step = 0; step < STEPS; step++) {
+    uint64_t id = 1 + dice_below(&s->dice, FILTERS), known = recjpq_present_get(s->present, id, sets);
+    for (size_t m = 0; m < SPLITS; m++) {
+      struct recjpq_present_set set = set_of(id, m);
+      if (known >> m & 1)
+        assert_memory_equal(&sets[m], &set, sizeof set);
+    }
+    s->n_known += known != 0;
+    size_t split = dice_below(&s->dice, SPLITS);
+    const struct recjpq_present_set set = set_of(id, split);
+    recjpq_present_put(s->present, id, split, &set);
+  }
+  return NULL;
+}
+
+static void threads_find_what_others_have_kept(void **state)
+{
+  struct sharer sharers[THREADS] = { 0 };
+  struct recjpq_present_set sets[SPLITS];
+  struct recjpq_present *present;
+
+  (void)state;
+  assert_ok(recjpq_present_open(SPLITS, &present));
+  for (int round = 0; round < 2; round++) {
+    for (size_t i = 0; i < THREADS; i++) {
+      sharers[i] = (struct sharer){ present, { seed + (uint64_t)round * THREADS + i }, 0, 0 };
+      assert_int_equal(pthread_create(&sharers[i].thread, NULL, share_sets, &sharers[i]), 0);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+      pthread_join(sharers[i].thread, NULL);
+      assert_in_range(sharers[i].n_known, STEPS / 4, STEPS - 1); /* half of the filters are kept */
+    }
+    recjpq_present_forget(present);
+    for (uint64_t id = 1; id <= FILTERS; id++)
+      assert_int_equal(recjpq_present_get(present, id, sets), 0);
+  }
+  recjpq_present_close(&present);
+}
+
+/* ---- Searches ---- */
 
 /* Put n items, one after the other or at random. New ones have the code of their first split as year. */
 static void put_items(struct world *w, size_t first, size_t n, bool is_new)
@@ -135,7 +204,10 @@ static void searches_are_exact_while_codes_change(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(searches_are_exact_while_codes_change) };
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(threads_find_what_others_have_kept),
+    cmocka_unit_test(searches_are_exact_while_codes_change),
+  };
 
   seed = dice_seed();
   return cmocka_run_group_tests(tests, NULL, NULL);
