@@ -145,15 +145,15 @@ static bool are_many(const struct boosted_search *s, uint64_t n, size_t share)
   return n > s->on.arena->n_slots / share && n > MANY_MIN;
 }
 
-/* Seeds are searched once. */
-static bool may_thin(const struct boosted_search *s)
+/* Are there hits to compare with, and may the choice depend on where items lie? */
+static bool may_choose(const struct boosted_search *s)
 {
-  return !s->was_thinned && s->on.is_exact && boosted_left_threshold(s) > -INFINITY;
+  return s->on.is_exact && boosted_left_threshold(s) > -INFINITY;
 }
 
 static bool may_scan(const struct boosted_search *s)
 {
-  return s->on.columns->ops->score_tables && may_thin(s);
+  return s->on.columns->ops->score_tables && may_choose(s);
 }
 
 /* Does a scan pay if about n items are left? */
@@ -190,12 +190,13 @@ static err_t prepare_scan(struct boosted_search *s, struct region *scratch)
   return ERR_OK;
 }
 
-/* Let a round among the best seeds come before that among the n items of the words, if these are many. */
-static void thin_out(struct boosted_search *s, uint64_t *n)
+/* Let a round among the best seeds come before that among the n items of the words, if these are many; once in a
+ * search. */
+static void begin_with_seeds(struct boosted_search *s, uint64_t *n)
 {
-  if (s->on.columns->ops->score_tables || !may_thin(s) || !are_many(s, *n, MANY_SHARE))
+  if (s->on.columns->ops->score_tables || s->was_seeded || !may_choose(s) || !are_many(s, *n, MANY_SHARE))
     return;
-  s->was_thinned = true;
+  s->was_seeded = true;
   seed(s, n);
 }
 
@@ -239,7 +240,7 @@ err_t boosted_left_choose(struct boosted_search *s, struct region *kept, struct 
   uint64_t n = select_left(s);
   if (scan_pays(s, n)) /* the sample was wrong */
     return prepare_scan(s, scratch);
-  thin_out(s, &n);
+  begin_with_seeds(s, &n);
   admit_left(s, n);
   return ERR_OK;
 }

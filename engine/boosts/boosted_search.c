@@ -45,7 +45,7 @@ err_t boosted_search_start(struct boosted_search *s, const struct query *query, 
   s->n_hits = s->n_found = s->n_rounds = 0;
   s->most_similar = INFINITY;
   s->missed_below = -INFINITY;
-  s->is_narrowed = s->is_seeding = s->was_thinned = s->is_done = false;
+  s->is_narrowed = s->is_seeding = s->was_seeded = s->is_done = false;
   return ERR_OK;
 }
 

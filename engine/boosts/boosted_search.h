@@ -6,8 +6,8 @@
  * was all. Otherwise the next round searches just these, and so on: the bound of similarity falls, the k-th sum rises,
  * and few items are left. If they are many, a scan finds those with the best sums, where the similarity is a sum of
  * table entries (boosted_scan.h). Else a round among the items with the largest boosts comes before, which lets the
- * k-th sum rise. This is the threshold algorithm of Fagin, Lotem and Naor (2003), with a search
- * as its sorted access by similarity. docs/exactness.md has the proof.
+ * k-th sum rise. This is the threshold algorithm of Fagin, Lotem and Naor (2003), with a search as its sorted access by
+ * similarity. docs/exactness.md has the proof.
  *
  * The rounds of a batch are searched together, with those of its other queries (search_rounds.h).
  *
@@ -48,13 +48,13 @@ struct boosted_search {
   struct hit *hits;            /* [max_hits] the n_hits best so far, in order. Keys are the arena's */
   size_t max_hits;
   size_t n_hits;
-  size_t n_found;     /* in all rounds */
-  float most_similar; /* no item that is left, and can still be a hit, is more similar; -inf: there is none */
-  float missed_below; /* rounds have missed only items that score at most this; -inf: none */
-  size_t n_rounds;    /* that were taken */
-  bool is_narrowed;   /* `left` is that of this search */
-  bool is_seeding;    /* the round searches the items with the largest boosts */
-  bool was_thinned;
+  size_t n_found;            /* in all rounds */
+  float most_similar;        /* no item that is left, and can still be a hit, is more similar; -inf: there is none */
+  float missed_below;        /* rounds have missed only items that score at most this; -inf: none */
+  size_t n_rounds;           /* that were taken */
+  bool is_narrowed;          /* `left` is that of this search */
+  bool is_seeding;           /* the round searches the items with the largest boosts */
+  bool was_seeded;           /* so did a former round */
   bool is_done;              /* there is no further round */
   struct boosted_scan *scan; /* that comes in the place of further rounds; NULL: none does */
   struct answer *answer;
@@ -79,7 +79,7 @@ err_t boosted_search_start(struct boosted_search *s, const struct query *query, 
                            struct answer *answer, struct region *region);
 
 /* Take what a round has found. Then the next one is to be searched in the same way, unless is_done is set. If there is
- * a scan, run it first, with those of other queries, and take it.
+ * a scan, run it instead, with those of other queries, and take it.
  *
  * kept     what is allocated has to stay until boosted_search_write()
  * scratch  for the call, and the scan
