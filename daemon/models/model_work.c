@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The steps, and one file at a time that is loaded. What they are made of is in files of their own: model_follow.c,
- * model_fetching.c, model_loading.c, model_walks.c, model_index.c, model_leave.c. */
+ * model_fetching.c, model_loading.c, model_walks.c, model_index.c, model_switching.c, model_leave.c. */
 #include "daemon/models/model_work.h"
 
 #include <inttypes.h>
@@ -14,6 +14,7 @@
 #include "daemon/models/model_follow.h"
 #include "daemon/models/model_index.h"
 #include "daemon/models/model_leave.h"
+#include "daemon/models/model_switching.h"
 #include "daemon/models/model_walks.h"
 #include "store/models/model_files.h"
 
@@ -236,63 +237,6 @@ static err_t end_loading(struct model_work *w)
   return add_model(w, entry, &model);
 }
 
-/* ---- Switching ---- */
-
-uint32_t model_work_wanted(const struct model_work *w, size_t space)
-{
-  return model_state_at(w->state, model_asked_name(w, space), INT64_MAX);
-}
-
-bool model_work_lacks_parts(const struct model_work *w)
-{
-  for (size_t i = 0; i < w->config->n_spaces; i++) {
-    if (model_work_wanted(w, i) != w->current[i] && model_entries_find(&w->entries, i, w->current[i])->may_lack_parts)
-      return true;
-  }
-  return false;
-}
-
-/* Searches without an index may be more than the machine can do. The current generation has one, or had. */
-static bool can_answer(const struct model_work *w, size_t space, uint32_t generation)
-{
-  const struct model_entry *entry = model_entries_find(&w->entries, space, generation);
-
-  return entry && entry->phase == MODEL_READY && model_is_asked_for(w, entry) &&
-         (generation == w->current[space] || !model_index_is_lacking(w, entry));
-}
-
-/* Return the generation that answers from now on. */
-static uint32_t choose(const struct model_work *w, size_t space)
-{
-  const struct model_space *said = model_state_find(w->state, model_asked_name(w, space));
-
-  for (size_t i = said ? said->n_switches : 0; i-- > 0;) {
-    if (can_answer(w, space, said->switches[i].to))
-      return said->switches[i].to;
-  }
-  return can_answer(w, space, 1) ? 1 : w->current[space];
-}
-
-static err_t switch_space(struct model_work *w, size_t space)
-{
-  uint32_t to = choose(w, space);
-
-  if (to == w->current[space])
-    return ERR_OK;
-  TRY(engine_set_current(w->engine, model_asked_name(w, space), to));
-  log_info("model_switched", "space=%s from=%" PRIu32 " to=%" PRIu32, w->config->spaces[space].name, w->current[space],
-           to);
-  w->current[space] = to;
-  return ERR_OK;
-}
-
-static err_t switch_spaces(struct model_work *w)
-{
-  for (size_t i = 0; i < w->config->n_spaces; i++)
-    TRY(switch_space(w, i));
-  return ERR_OK;
-}
-
 /* ---- What nobody waits for ---- */
 
 /* Does the generation that answers use the part? */
@@ -375,7 +319,7 @@ err_t model_work_note_loaded(struct model_work *w)
       model_entry_enter(w->entries.v[i], MODEL_READY);
   }
   TRY(model_index_build_wanted(w));
-  TRY(switch_spaces(w));
+  TRY(model_switching_step(w));
   return model_leave_behind(w); /* before the first query: nobody sees a retired generation that a start has loaded */
 }
 
@@ -387,11 +331,11 @@ err_t model_work_step(struct model_work *w, bool may_fill, bool *is_busy, const 
   TRY(model_follow_state(w));
   begin_fetching(w);
   TRY(begin_loading(w, may_fill));
-  TRY(switch_spaces(w));
+  TRY(model_switching_step(w));
   TRY(model_leave_behind(w));
   model_index_look(w);
   TRY(take_walk(w, may_fill, removed));
-  TRY(switch_spaces(w));
+  TRY(model_switching_step(w));
   if (w->must_sweep && may_fill)
     sweep_files(w);
   *is_busy = model_walks_are_due(w, may_fill);

@@ -2,10 +2,6 @@
 /* Doing what the control topic asks for: each generation is loaded, filled, switched to and removed, one step at a time
  * between the batches of the catalogue.
  *
- * Which generation answers. The newest switch says which one should. Until that one is loaded and filled, and if it
- * cannot be, the switches before it are tried, down to the model of the configuration. So a daemon always answers with
- * a whole generation.
- *
  * Thread: catalogue.
  */
 #ifndef DAEMON_MODELS_MODEL_WORK_H
@@ -88,12 +84,5 @@ err_t model_work_note_loaded(struct model_work *w);
 /* Can this change wait, because it does not change what current generations answer? That is so if it only adds parts
  * that none of them uses. Who waits for its position, or asks for a generation by name, waits with it. */
 bool model_work_can_wait(const struct model_work *w, const struct item_change *change);
-
-/* Return the generation that should answer queries for a space, by the newest switch. */
-uint32_t model_work_wanted(const struct model_work *w, size_t space);
-
-/* Does a retired generation answer, whose parts may have been deleted? It does after a start at which the model of the
- * one that should answer cannot be loaded, if no other generation can. */
-bool model_work_lacks_parts(const struct model_work *w);
 
 #endif

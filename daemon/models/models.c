@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "daemon/models/model_rows.h"
 #include "daemon/models/model_shadows.h"
+#include "daemon/models/model_switching.h"
 #include "daemon/models/models_topic.h"
 #include "daemon/topic/letter_window.h"
 #include "ingest/wire/model_record.h"
@@ -193,7 +194,7 @@ static err_t report(struct models *m)
   m->report.next = m->has_position ? m->position.at.next : -1;
   snprintf(m->report.problem, sizeof m->report.problem, "%s", m->topic.problem);
   models_report_unlock(&m->report);
-  atomic_store(&m->lacks_parts, model_work_lacks_parts(&m->work));
+  atomic_store(&m->lacks_parts, model_switching_lacks_parts(&m->work));
   return err;
 }
 

@@ -39,7 +39,7 @@ const struct model_state *models_state(const struct models *m);
 /* Was the control topic read to where it ended at the start? Thread: any. */
 bool models_have_caught_up(const struct models *m);
 
-/* Should queries be left to others? See model_work_lacks_parts(). Thread: any. */
+/* Should queries be left to others? See model_switching_lacks_parts(). Thread: any. */
 bool models_lack_parts(const struct models *m);
 
 /* Take what the control topic has, and do a little of what it asks for.
