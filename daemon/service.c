@@ -143,6 +143,7 @@ static err_t open_queries(const struct config *config, struct service *s)
     .tracing = s->tracing,
     .has_trials = has_trials(config),
     .shadows = models ? models_shadows(models) : NULL,
+    .switches = models ? models_switches(models) : NULL,
   };
 
   return query_thread_open(&context, &s->query_thread);

@@ -223,11 +223,11 @@ bool engine_space_get(struct engine *e, size_t place, struct engine_space_info *
 bool engine_space_find(struct engine *e, struct span name, uint32_t generation, struct engine_space_info *out);
 
 /* Verify a query and find its space and method. A query for `books` gets the current generation, one for `books@2`
- * generation 2.
+ * generation 2. If query.generation is set, that one is searched for `books` where it is there.
  *
  * Returns ERR_SPACE, ERR_METHOD or ERR_QUERY with the reason. On success `*space` is the number of the space, with
- * ENGINE_PINNED if the query names the generation, and `*method` can be compared by its bytes: an empty method has been
- * replaced by "exact". Thread: any.
+ * ENGINE_PINNED if it need not be the current generation, and `*method` can be compared by its bytes: an empty method
+ * has been replaced by "exact". Thread: any.
  */
 err_t engine_check_query(const struct engine *e, const struct query *query, size_t *space, struct method *method);
 

@@ -65,6 +65,16 @@ static err_t fail_no_generation(const struct arena *a, const struct space_name *
   FAIL(ERR_SPACE, "space %s has no generation %u; it has %s", log_quote(name->space), name->generation, names.text);
 }
 
+static const struct arena_space *find_space(const struct arena *a, const struct query *query,
+                                            const struct space_name *name)
+{
+  const struct arena_space *in = NULL;
+
+  if (!name->generation && query->generation)
+    in = arena_space_find(a, name->space, query->generation);
+  return in ? in : arena_space_find(a, name->space, name->generation);
+}
+
 static err_t find_or_fail(const struct arena *a, const struct query *query, const struct arena_space **out,
                           size_t *number)
 {
@@ -72,9 +82,10 @@ static err_t find_or_fail(const struct arena *a, const struct query *query, cons
 
   if (!space_name_parse(query->space, &name))
     return fail_no_space(a, query->space);
-  *out = arena_space_find(a, name.space, name.generation);
+  *out = find_space(a, query, &name);
   if (*out) {
-    *number = (*out)->space->number | (name.generation ? ENGINE_PINNED : 0);
+    bool is_pinned = name.generation || !(*out)->is_current;
+    *number = (*out)->space->number | (is_pinned ? ENGINE_PINNED : 0);
     return ERR_OK;
   }
   return arena_space_find(a, name.space, 0) ? fail_no_generation(a, &name) : fail_no_space(a, query->space);

@@ -45,12 +45,36 @@ static uint32_t choose(const struct model_work *w, size_t space)
   return can_answer(w, space, 1) ? 1 : w->current[space];
 }
 
+/* Say which generations were to answer since when. */
+static void note_history(struct model_work *w, size_t space)
+{
+  const struct model_space *said = model_state_find(w->state, model_asked_name(w, space));
+  struct model_switch history[SWITCH_BOARD_ROWS] = { { .to = 1, .at_ms = INT64_MIN } };
+  size_t n = 1;
+
+  for (size_t i = 0; said && i < said->n_switches; i++)
+    history[n++] = said->switches[i];
+  for (size_t i = 0; i < n; i++) {
+    if (!can_answer(w, space, history[i].to))
+      history[i].to = 0;
+  }
+  switch_board_set(w->switches, space, history, n);
+}
+
+void model_switching_note_loaded(struct model_work *w)
+{
+  for (size_t i = 0; w->switches && i < w->config->n_spaces; i++)
+    note_history(w, i);
+}
+
 static err_t switch_space(struct model_work *w, size_t space)
 {
   uint32_t to = choose(w, space);
 
   if (to == w->current[space])
     return ERR_OK;
+  if (w->switches)
+    note_history(w, space);
   TRY(engine_set_current(w->engine, model_asked_name(w, space), to));
   log_info("model_switched", "space=%s from=%" PRIu32 " to=%" PRIu32, w->config->spaces[space].name, w->current[space],
            to);

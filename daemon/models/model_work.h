@@ -13,6 +13,7 @@
 #include "daemon/models/model_fetching.h"
 #include "daemon/models/model_loading.h"
 #include "daemon/models/model_state.h"
+#include "daemon/models/switch_board.h"
 
 struct model_work {
   const struct config *config;
@@ -24,6 +25,7 @@ struct model_work {
   bool must_sweep;                /* there may be model files that nobody needs */
   struct model_loading loading;
   uint32_t *current;               /* [config->n_spaces] the generation that answers */
+  struct switch_board *switches;   /* learns of each switch before it is done; NULL: nobody needs it */
   size_t fill_items, remove_items; /* of the next step of a fill, and of deletes */
   int64_t remove_due_ns;           /* no deletes from the store before this: its disk was full */
   struct background *background;   /* of the thread: fills, indexes and removals can wait; NULL: they do not */

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/models/model_rows.h"
+#include "daemon/config/config_shard.h"
 #include "daemon/models/model_shadows.h"
 #include "daemon/models/model_switching.h"
 #include "daemon/models/models_topic.h"
@@ -24,6 +25,7 @@ struct models {
   struct model_work work;
   struct models_report report;
   struct shadow_board shadows;
+  struct switch_board switches;
   bool has_position;
   struct store_position position; /* after the records that were taken; the store may stand before it */
   struct letter_window letters;   /* of records that make no sense */
@@ -60,6 +62,7 @@ static err_t restore(struct models *m)
   m->position = rows.position;
   TRY(model_work_init(m->with.config, m->with.engine, m->with.store, &m->state, &m->work));
   m->work.background = m->with.background;
+  m->work.switches = models_switches(m);
   TRY(restore_marks(m, &rows));
   region_reset(&m->region);
   return ERR_OK;
@@ -259,6 +262,11 @@ struct shadow_board *models_shadows(struct models *m)
   return &m->shadows;
 }
 
+struct switch_board *models_switches(struct models *m)
+{
+  return config_is_shard(m->with.config) ? &m->switches : NULL;
+}
+
 struct models_report *models_report_of(struct models *m)
 {
   return &m->report;
@@ -286,6 +294,7 @@ err_t models_open(const struct models_context *context, struct models **out)
   m->with = *context;
   models_report_init(&m->report);
   TRY(shadow_board_init(context->config, &m->shadows));
+  TRY(switch_board_init(context->config->n_spaces, &m->switches));
   TRY(letter_window_init(&m->letters));
   TRY(restore(m));
   TRY(open_topic(m));
@@ -304,6 +313,7 @@ void models_close(struct models **m)
   model_state_fini(&(*m)->state);
   models_report_fini(&(*m)->report);
   shadow_board_fini(&(*m)->shadows);
+  switch_board_fini(&(*m)->switches);
   letter_window_fini(&(*m)->letters);
   region_fini(&(*m)->region);
   mem_free(m);

@@ -69,6 +69,9 @@ bool models_can_wait(const struct models *m, const struct item_change *changes, 
 /* Return which generations are compared, and what came of it. Thread: any. */
 struct shadow_board *models_shadows(struct models *m);
 
+/* Return which generations queries get while shards switch; NULL: the daemon is no shard. Thread: any. */
+struct switch_board *models_switches(struct models *m);
+
 /* Return the report. Lock it to read it. Thread: any. */
 struct models_report *models_report_of(struct models *m);
 

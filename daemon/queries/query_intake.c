@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "daemon/config/config_shard.h"
 #include "daemon/delivery/record_letter.h"
+#include "daemon/queries/query_check.h"
 
 /* Waiting queries that one step releases: few enough that their replies do not fill the producer's queue. */
 enum { RECHECKED_MAX = 64 };
@@ -164,8 +165,8 @@ static err_t check_query(const struct query_intake *in, struct pending_query *qu
   if (config_is_shard(in->with->config) && query->timestamp_ms < 0 && has_ages(&query->query))
     FAIL(ERR_QUERY, "now_unix_ms is missing: the record has no timestamp, and all shards must count ages to one time");
   date_boosts(query);
-  TRY(engine_check_query(in->with->engine, &query->query, &query->number, &query->method));
   query->space = config_find_space(in->with->config, query->query.space);
+  TRY(query_check(in->with->engine, in->with->switches, query));
   TRY(engine_check_filter(in->with->engine, &query->query, &query->region));
   if (query->query.tree)
     query_queue_weigh(in->queue, query); /* with the tree */

@@ -339,6 +339,7 @@ err_t query_thread_start(struct query_thread *t)
     .max_batch = config->query.batch_size,
     .seen = t->with.seen,
     .shadows = t->with.shadows,
+    .switches = t->with.switches,
     .kafka = t->with.kafka,
   };
 

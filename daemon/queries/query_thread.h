@@ -13,6 +13,7 @@
 #include "daemon/counters/search_counters.h"
 #include "daemon/health/alarm.h"
 #include "daemon/queries/reply.h"
+#include "daemon/models/switch_board.h"
 #include "daemon/queries/trial.h"
 #include "daemon/seen/seen.h"
 #include "daemon/setup/kafka_setup.h"
@@ -31,9 +32,10 @@ struct query_thread_context {
   struct offset_tracker *tracker;
   struct counters *counters;
   struct alarm *alarm;
-  struct tracing *tracing;      /* NULL: there are no spans */
-  bool has_trials;              /* the status page may try queries */
-  struct shadow_board *shadows; /* NULL: there are no generations to compare */
+  struct tracing *tracing;       /* NULL: there are no spans */
+  bool has_trials;               /* the status page may try queries */
+  struct shadow_board *shadows;  /* NULL: there are no generations to compare */
+  struct switch_board *switches; /* NULL: this is no shard, or it has no generations */
 };
 
 /* Open the pool of queries. Returns ERR_CONFIG when the consumer could not be opened with its properties. */

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/health/pulse.h"
+#include "daemon/queries/query_check.h"
 #include "daemon/queries/seen_sets.h"
 #include "daemon/queries/shadow_thread.h"
 
@@ -47,6 +48,7 @@ struct search_workers {
   struct reply_context reply;
   struct seen_sets *seen;        /* NULL: there is no seen topic */
   struct shadow_thread *shadows; /* NULL: nothing is compared */
+  struct switch_board *switches;
   struct search_counters *search_counters;
   struct alarm *alarm;
   _Atomic bool has_alarmed;
@@ -177,7 +179,7 @@ static void check_again(struct worker *w, struct lane *lane)
 
   for (size_t i = 0; i < batch->n; i++) {
     struct pending_query *query = batch->queries[i];
-    err_code_t err = engine_check_query(w->all->engine, &query->query, &query->number, &query->method);
+    err_code_t err = query_check(w->all->engine, w->all->switches, query);
     if (err == ERR_OK) {
       query_queue_push(w->all->queue, query);
     } else {
@@ -343,6 +345,7 @@ err_t search_workers_open(size_t n, const struct search_context *context, struct
   all->search_counters = context->search_counters;
   all->alarm = context->alarm;
   TRY(open_shadows(context, all));
+  all->switches = context->switches;
   TRY(mem_array(n, sizeof *all->workers, &all->workers));
   all->n = n;
   for (size_t i = 0; i < n; i++)

@@ -5,6 +5,7 @@
 
 #include "daemon/counters/search_counters.h"
 #include "daemon/health/alarm.h"
+#include "daemon/models/switch_board.h"
 #include "daemon/queries/reply.h"
 #include "daemon/seen/seen.h"
 #include "daemon/shadow/shadow_board.h"
@@ -20,8 +21,9 @@ struct search_context {
   struct search_counters *search_counters; /* they count their searches here */
   struct alarm *alarm;
   size_t max_batch;
-  struct seen *seen;            /* NULL: no query excludes what a user has seen */
-  struct shadow_board *shadows; /* NULL: there are no generations to compare */
+  struct seen *seen;             /* NULL: no query excludes what a user has seen */
+  struct shadow_board *shadows;  /* NULL: there are no generations to compare */
+  struct switch_board *switches; /* see query_check() */
   const struct kafka_setup *kafka;
 };
 

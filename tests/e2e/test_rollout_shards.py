@@ -89,9 +89,10 @@ class RolloutShards(Case):
         self.system.sync()
 
     def ctl(self, *words):
-        """Run sluicectl model, which asks and waits for the daemon and every shard."""
-        others = [word for shard in self.layout.shards for word in ("--at-least", f"127.0.0.1:{shard.port}")]
-        return self.system.daemon.ctl("model", *words, *others)
+        """Run sluicectl model with the configuration of a shard: it asks and waits for every shard and the daemon."""
+        first, *others = self.layout.shards
+        return first.ctl("model", *words, *(word for daemon in (*others, self.system.daemon)
+                                            for word in ("--at-least", f"127.0.0.1:{daemon.port}")))
 
     def draw(self, space, **fields):
         query = self.system.queries.draw("books", "exact", k=10, **fields)
@@ -131,20 +132,15 @@ class RolloutShards(Case):
             self.assertEqual((joined.parts.answered, joined.parts.of), (N_SHARDS, N_SHARDS))
 
     def check_load(self, queries):
-        """Check each answer. While shards switch, a query for `books` may be PARTIAL. Return the generations."""
-        answered, n_partial = set(), 0
+        """Check each answer: none is missing, and no parts of two generations met. Return the generations."""
+        answered = set()
         found = self.answers(queries)
         for query, whole, joined in sorted(found, key=lambda row: sum(p.next for p in row[1].watermark)):
             self.check(query, whole)
         for query, whole, joined in sorted(found, key=lambda row: sum(p.next for p in row[2].watermark)):
-            if joined.HasField("error"):
-                self.assertEqual(pb.Error.Code.Name(joined.error.code), "PARTIAL", joined.error.message)
-                n_partial += 1
-            else:
-                self.check(query, joined)
-                answered.add(joined.generation)
-        print(f" [{len(queries)} queries, {n_partial} of them partial] ", end="", flush=True)
-        self.assertLess(n_partial, len(queries) / 2)
+            self.check(query, joined)
+            answered.add(joined.generation)
+        print(f" [{len(queries)} queries] ", end="", flush=True)
         return answered
 
     # ---------------------------------------------------------------------------------------------------- cases

@@ -131,6 +131,35 @@ static void assert_hits(struct world *w, const char *space, uint32_t generation,
     assert_true(answer.hits[0].score == best);
 }
 
+static uint32_t answering(struct world *w, const char *space, uint32_t generation)
+{
+  static const float one = 1.0f;
+  const struct query query = {
+    .space = span_of_str(space), .generation = generation, .k = 10, .vector = { &one, 1 }
+  };
+  struct answer answer;
+
+  fixture_search(w->engine, w->searcher, &query, 1, &answer);
+  return answer.generation;
+}
+
+static void the_generation_of_a_query_counts_if_its_name_has_none(void **state)
+{
+  struct world *w = open_world();
+
+  (void)state;
+  assert_ok(try_add(w, "v", 2, w->path));
+  assert_int_equal(answering(w, "v", 0), 1);
+  assert_int_equal(answering(w, "v", 1), 1);
+  assert_int_equal(answering(w, "v", 2), 2);
+  assert_int_equal(answering(w, "v", 3), 1);
+  assert_int_equal(answering(w, "v@1", 2), 1);
+  assert_ok(engine_set_current(w->engine, name_of("v"), 2));
+  assert_int_equal(answering(w, "v", 1), 1);
+  assert_int_equal(answering(w, "v", 3), 2);
+  close_world(w);
+}
+
 static void queries_and_parts_name_generations(void **state)
 {
   struct world *w = open_world();
@@ -361,6 +390,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(queries_and_parts_name_generations),
+    cmocka_unit_test(the_generation_of_a_query_counts_if_its_name_has_none),
     cmocka_unit_test(unknown_generations_are_refused_with_those_that_exist),
     cmocka_unit_test(what_cannot_be_added_is_refused_and_changes_nothing),
     cmocka_unit_test(there_is_an_end_to_places_and_they_are_used_again),

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "daemon/config/config_shard.h"
 #include "daemon/ctl/ctl_command.h"
 #include "daemon/ctl/text/ctl_format.h"
 #include "daemon/ctl/text/ctl_option.h"
@@ -14,7 +15,9 @@
 #include "daemon/ctl/model/ctl_model_shadow.h"
 #include "daemon/ctl/model/ctl_model_topic.h"
 
-enum { TIMEOUT_S_DEFAULT = 60 };
+/* Shards switch from a time a little ahead on: until then all should have read that, so they do it at the same query.
+ */
+enum { TIMEOUT_S_DEFAULT = 60, SWITCH_AHEAD_MS = 800 };
 
 #define COVERAGE_DEFAULT 99.9
 
@@ -77,7 +80,7 @@ static size_t append_switch(const struct ctl_model_request *r, struct model_swit
 {
   const struct model_space *said = model_state_find(&r->state, ctl_model_request_space(r));
   size_t n = said ? said->n_switches : 0, n_dropped = n == MODEL_SWITCHES_MAX;
-  int64_t now_ms = clock_unix_ms();
+  int64_t at_ms = clock_unix_ms() + (config_is_shard(r->ctx->config) ? SWITCH_AHEAD_MS : 0);
 
   if (n && said->switches[n - 1].to == r->generation) {
     memcpy(history, said->switches, n * sizeof *history);
@@ -86,10 +89,19 @@ static size_t append_switch(const struct ctl_model_request *r, struct model_swit
   n -= n_dropped;
   if (n)
     memcpy(history, said->switches + n_dropped, n * sizeof *history);
-  if (n && history[n - 1].at_ms > now_ms) /* its writer's clock was ahead */
-    now_ms = history[n - 1].at_ms;
-  history[n] = (struct model_switch){ (uint32_t)r->generation, now_ms };
+  if (n && history[n - 1].at_ms > at_ms) /* its writer's clock was ahead */
+    at_ms = history[n - 1].at_ms;
+  history[n] = (struct model_switch){ (uint32_t)r->generation, at_ms };
   return n + 1;
+}
+
+/* Wait until the time of the switch; not for one whose writer's clock was ahead. */
+static void await_time(const struct model_switch *last)
+{
+  int64_t left_ms = last->at_ms - clock_unix_ms();
+
+  if (left_ms > 0 && left_ms <= SWITCH_AHEAD_MS)
+    clock_sleep_ns(left_ms * CLOCK_NS_PER_MS);
 }
 
 /* A number that neither a daemon nor the control topic has is a mistake: there is nothing to wait for. */
@@ -110,6 +122,7 @@ static err_t verify_there(struct ctl_model_request *r)
 static err_t run_switch(struct ctl_model_request *r)
 {
   struct model_switch history[MODEL_SWITCHES_MAX];
+  size_t n = 0;
 
   TRY(ctl_model_request_verify_space(r));
   TRY(verify_there(r));
@@ -118,10 +131,12 @@ static err_t run_switch(struct ctl_model_request *r)
   TRY(ctl_model_request_ask(r));
   int64_t began_ns = clock_now_ns();
   if (ctl_model_request_wanted(r) != r->generation || !r->is_answering) {
-    size_t n = append_switch(r, history);
+    n = append_switch(r, history);
     TRY(ctl_model_request_write(r, MODEL_SWITCHES, (struct model_change){ .switches = history, .n_switches = n }));
   }
   TRY(ctl_model_request_await(r, is_current, (int64_t)r->timeout_s));
+  if (n > 0)
+    await_time(&history[n - 1]);
   printf("%s@%" PRIu64 " answers, after %s\n", r->space, r->generation, ctl_format_span(clock_now_ns() - began_ns).s);
   return ERR_OK;
 }
