@@ -22,15 +22,20 @@ def write_models(rng, folder, numbers, similarity="bilinear", **shape):
     """Write a random model for each generation. Return their paths by number."""
     paths = {number: Path(folder) / f"{number}.safetensors" for number in numbers}
     for path in paths.values():
-        models.random_vectors(rng, path, similarity, **shape)
+        if similarity == "mol":
+            models.random_mol(rng, path, **shape)
+        elif similarity == "recjpq":
+            models.random_recjpq(rng, path, **shape)
+        else:
+            models.random_vectors(rng, path, similarity, **shape)
     return paths
 
 
-def rows(daemon):
-    """Return what a daemon says of each generation, by number; {}: it does not listen."""
+def rows(daemon, space="books"):
+    """Return what a daemon says of each generation of a space, by number; {}: it does not listen."""
     answer = daemon.get("/status")
     found = json.loads(answer[1])["models"] if answer and answer[0] == 200 else None
-    return {row["generation"]: row for row in found["generations"]} if found else {}
+    return {row["generation"]: row for row in found["generations"] if row["space"] == space} if found else {}
 
 
 def current(daemon):
@@ -43,6 +48,7 @@ class ControlTopic:
     def __init__(self, system, space, paths):
         self.system, self.space, self.paths = system, space, paths
         self.live, self.retired, self.switches = {1}, set(), []
+        self.derived = {}  # {generation: the one that it derives from}
 
     def write(self, key, value):
         self.system.producer.produce(self.system.topic("models"), json.dumps(value).encode(), key.encode())
@@ -51,16 +57,30 @@ class ControlTopic:
     def wanted(self):
         return self.switches[-1]["to"] if self.switches else 1
 
-    def add(self, number):
+    def root(self, number):
+        """Return the generation whose parts this one uses."""
+        return self.root(self.derived[number]) if number in self.derived else number
+
+    def users(self, root):
+        """Return the live generations that use its parts."""
+        return {number for number in self.live if self.root(number) == root}
+
+    def add(self, number, derive=None, **more):
         path = self.paths[number]
-        self.write(f"{self.space}@{number}", {"add": {"path": str(path), "sha256": digest(path)}})
+        if derive:
+            self.derived[number] = derive
+        self.write(f"{self.space}@{number}", {"add": {"path": str(path), "sha256": digest(path), **more,
+                                                      **self.derive_of(number)}})
         self.live.add(number)
 
-    def switch(self, number):
-        self.switches.append({"to": number, "at_ms": int(time.time() * 1000)})
+    def derive_of(self, number):
+        return {"derive": self.derived[number]} if number in self.derived else {}
+
+    def switch(self, number, ahead_ms=0):
+        self.switches.append({"to": number, "at_ms": int(time.time() * 1000) + ahead_ms})
         self.write(self.space, {"switches": self.switches})
 
     def retire(self, number):
-        self.write(f"{self.space}@{number}", {"retire": True})
+        self.write(f"{self.space}@{number}", {"retire": True, **self.derive_of(number)})
         self.live.discard(number)
         self.retired.add(number)

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Three daemons of one log, and a client outside. Generations are added, switched to, rolled back and retired at random
-while items change and queries are asked, and the daemons are killed and stopped at random times. Each answer must be
-that of the generation that it names, for the items at its watermark.
+"""Three daemons of one log, and a client outside. Generations are added, some of them derived from others, compared,
+switched to, rolled back and retired at random while items change and queries are asked, and the daemons are killed and
+stopped at random times. Each answer must be that of the generation that it names, for the items at its watermark.
 
 SLUICE_SECONDS sets how long that goes on."""
 
@@ -26,6 +26,7 @@ N_ITEMS, N_DAEMONS = 200, 3
 MOST_LIVE = 4                # generations at a time
 NUMBERS = range(1, 200)      # more than there will be
 MODELS = 8                   # files: generation n has the n-th of them, modulo their number
+SHAPES = {"bilinear": {"n": 12}, "weighted_dot": {"n": 12}, "mol": {}, "recjpq": {"m": 8, "b": 64, "d": 64}}
 PER_TURN = {"queries": 2, "items": 1, "backfill": 20}
 TURN_S, EVENT_S, DOWN_S = 0.02, 0.4, 1.5  # a turn; on average between events; at most before a restart
 
@@ -39,7 +40,10 @@ def setUpModule():
     broker = real_broker.open_for()
     folder = tempfile.TemporaryDirectory(prefix="sluice-models-")
     unittest.addModuleCleanup(folder.cleanup)
-    files = generations.write_models(data.generator("kills"), folder.name, range(MODELS), n=12)
+    rng = data.generator("kills")
+    similarity = data.pick(rng, list(SHAPES))
+    print(f"similarity {similarity}", file=sys.stderr)
+    files = generations.write_models(rng, folder.name, range(MODELS), similarity, **SHAPES[similarity])
     paths = {number: files[number % MODELS] for number in NUMBERS}
     loaded = {path: models.load(path) for path in files.values()}
     spaces = {name_of(number): loaded[paths[number]] for number in NUMBERS}
@@ -89,8 +93,9 @@ class RolloutKills(Case):
     # ----------------------------------------------------------------------------------------- items and queries
 
     def put(self, key, numbers):
-        item = self.system.items.item([name_of(number) for number in numbers])
-        self.system.put(b"item-%d" % key, item)
+        """Write an item with the parts of these generations."""
+        roots = {self.control.root(number): None for number in numbers}
+        self.system.put(b"item-%d" % key, self.system.items.item([name_of(root) for root in roots]))
 
     def change_items(self):
         for _ in range(PER_TURN["items"]):
@@ -145,6 +150,10 @@ class RolloutKills(Case):
         if len(self.control.live) == MOST_LIVE:
             return
         number = max(self.control.live | self.control.retired) + 1
+        if self.rng.random() < 0.4:
+            self.control.add(number, derive=data.pick(self.rng, sorted(self.control.live)))
+            self.note(f"{number} is derived from {self.control.derived[number]}")
+            return
         keys = self.rng.permutation(N_ITEMS).tolist()
         some = int(self.rng.integers(N_ITEMS))  # of them come before the model
         for key in keys[:some]:
@@ -156,6 +165,12 @@ class RolloutKills(Case):
     def switch(self):
         self.control.switch(data.pick(self.rng, sorted(self.control.live)))
         self.note(f"{self.control.wanted()} is switched to")
+
+    def compare(self):
+        number, share = data.pick(self.rng, sorted(self.control.live)), data.pick(self.rng, [0, 0.5, 1])
+        if number > 1:
+            self.control.add(number, shadow=share)
+            self.note(f"{number} is compared for {share} of the queries")
 
     def retire(self):
         """Retire a generation that answers nowhere, as sluicectl makes sure for the daemons that it is told of."""
@@ -177,7 +192,8 @@ class RolloutKills(Case):
         self.pinnable |= set.intersection(*ready) & self.control.live
 
     def happen(self):
-        chances = {self.kill: 5, self.stop: 1, self.add: 4, self.switch: 5, self.retire: 3, self.look: 4}
+        chances = {self.kill: 5, self.stop: 1, self.add: 4, self.switch: 5, self.retire: 3, self.look: 4,
+                   self.compare: 1}
         weights = list(chances.values())
         list(chances)[self.rng.choice(len(chances), p=[w / sum(weights) for w in weights])]()
 
@@ -187,6 +203,8 @@ class RolloutKills(Case):
         """Check each answer by the oracle of its generation. Return the generations that answered."""
         system, answered = self.system, set()
         system.client.wait([q.id for q in self.queries], 60)
+        system.follow_catalogue()  # again, as it is known now who uses whose parts
+        system.oracle.roots = {name_of(number): name_of(self.control.root(number)) for number in self.control.derived}
         system.sync()
         pairs = [(q, reply.answer) for q in self.queries for reply in system.client.replies[q.id]]
         pairs.sort(key=lambda pair: [(p.partition, p.next) for p in pair[1].watermark])
@@ -222,11 +240,13 @@ class RolloutKills(Case):
         for daemon in self.daemons:
             eventually(lambda: current(daemon) == self.control.wanted(), f"{self.control.wanted()} to answer")
             for number in self.control.retired:
-                eventually(lambda: rows(daemon)[number]["phase"] == "removed", f"the end of {number}")
+                due = "kept" if self.control.users(number) else "removed"
+                eventually(lambda: rows(daemon)[number]["phase"] == due, f"{number} to be {due}")
 
     def check_stores(self):
-        """The stores are sound, and have no part of a retired generation."""
-        gone = {("books" if number == 1 else name_of(number)) for number in self.control.retired}
+        """The stores are sound, and have no part that no generation uses."""
+        gone = {("books" if number == 1 else name_of(number)) for number in self.control.retired
+                if not self.control.users(number)}
         for daemon in self.daemons:
             with self.subTest(daemon.folder.name):
                 for key in range(0, N_ITEMS, 20):
