@@ -76,8 +76,10 @@ static void race_at(struct bench *b, size_t k)
   race.score_of = full_scan_score_of;
   race.max_rounds = QUERIES;
   race.memory_rate = machine_read_rate((size_t)1 << 29, 5);
-  full_scan_join(&b->scan, &b->options, &race);
-  add_pdx(b, &race);
+  if (k <= FULL_SCAN_K_MAX) {
+    full_scan_join(&b->scan, &b->options, &race);
+    add_pdx(b, &race);
+  }
   add_methods(b, &race, racers);
   peer_join(b->peer, &race);
   race_run(&race);
@@ -104,6 +106,7 @@ int main(int argc, char **argv)
   peer_open(&b.options, &b.peer);
   race_at(&b, 10);
   race_at(&b, 100);
+  race_at(&b, 2000);
   peer_close(&b.peer);
   bench_engine_close(&b.engine);
   pdx_bond_close(&b.pdx);
