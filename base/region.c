@@ -82,20 +82,24 @@ static void drop_outgrown(struct region *r, size_t bytes)
   }
 }
 
-/* Make a block with room for `bytes` the current one: the next block that is large enough, else a new one. */
-static err_t advance(struct region *r, size_t bytes)
+/* Return the size of a block for small allocations. */
+static size_t usual_size(const struct region *r)
+{
+  return r->current ? size_min(2 * r->current->size, LARGEST_USUAL_BLOCK_BYTES) : FIRST_BLOCK_BYTES;
+}
+
+/* Make a block with room for `bytes` the current one: the next block that is large enough, else a new one of at least
+ * least_bytes. */
+static err_t advance(struct region *r, size_t bytes, size_t least_bytes)
 {
   drop_outgrown(r, bytes);
   struct region_block **next = r->current ? &r->current->next : &r->first;
 
   if (!*next) {
     struct region_block *block;
-    size_t usual = r->current ? 2 * r->current->size : FIRST_BLOCK_BYTES;
-    if (usual > LARGEST_USUAL_BLOCK_BYTES)
-      usual = LARGEST_USUAL_BLOCK_BYTES;
-    size_t size = size_max(bytes, usual);
-    TRY(mem_array(1, sizeof *block + size, &block));
-    block->size = size;
+    size_t size = size_max(bytes, least_bytes);
+    TRY(mem_bytes(sizeof *block + size, &block)); /* zeroed by allocate() */
+    *block = (struct region_block){ .size = size };
     *next = block;
   }
   r->current = *next;
@@ -114,7 +118,7 @@ static err_t allocate(struct region *r, size_t count, size_t size, size_t align,
   if (r->limit_bytes && (r->taken_bytes > r->limit_bytes || bytes > r->limit_bytes - r->taken_bytes))
     FAIL(ERR_TOO_LARGE, "%zu bytes and the %zu in use exceed the limit of %zu", bytes, r->taken_bytes, r->limit_bytes);
   if (!r->current || r->current->size - r->used < bytes)
-    TRY(advance(r, bytes));
+    TRY(advance(r, bytes, usual_size(r)));
   uint8_t *p = r->current->bytes + r->used;
   r->used += bytes;
   r->taken_bytes += bytes;
@@ -131,6 +135,11 @@ err_t region_array(struct region *r, size_t count, size_t size, void *out)
 err_t region_aligned(struct region *r, size_t count, size_t size, void *out)
 {
   return allocate(r, count, size, REGION_LINE, out);
+}
+
+err_t region_reserve(struct region *r, size_t bytes)
+{
+  return r->current && r->current->size - r->used >= bytes ? ERR_OK : advance(r, bytes, 0);
 }
 
 err_t region_copy(struct region *r, struct span bytes, struct span *out)

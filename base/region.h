@@ -54,6 +54,10 @@ err_t region_array(struct region *r, size_t count, size_t size, void *out);
 enum { REGION_LINE = 64 };
 err_t region_aligned(struct region *r, size_t count, size_t size, void *out);
 
+/* Have room for arrays of `bytes` bytes together in one block, which is no larger if it is new. Each array takes a
+ * multiple of 16 bytes. Returns ERR_MEMORY. */
+err_t region_reserve(struct region *r, size_t bytes);
+
 /* Copy bytes into the region. A zero byte follows the copy; out->n does not count it. */
 err_t region_copy(struct region *r, struct span bytes, struct span *out);
 

@@ -341,7 +341,7 @@ err_t search_workers_open(size_t n, const struct search_context *context, struct
   all->queue = context->queue;
   all->reply = *context->reply;
   if (context->seen)
-    TRY(seen_sets_open(context->seen, engine_key_hash(context->engine), &all->seen));
+    TRY(seen_sets_open(context->seen, engine_key_hash(context->engine), SEEN_SETS_BYTES, &all->seen));
   all->search_counters = context->search_counters;
   all->alarm = context->alarm;
   TRY(open_shadows(context, all));

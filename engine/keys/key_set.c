@@ -7,21 +7,41 @@
 enum {
   FILTER_BITS_PER_KEY = 8, /* at least, and at most twice as many */
   FILTER_BITS_MIN = 512,
+  ENTRIES_MIN = 64,
   GROUP = 64 /* keys that are hashed, and whose places are prefetched, before they are put */
 };
 
+static size_t n_filter_bits(size_t n)
+{
+  size_t n_bits = FILTER_BITS_MIN;
+
+  while (n_bits < FILTER_BITS_PER_KEY * n)
+    n_bits *= 2;
+  return n_bits;
+}
+
+static size_t n_entries(size_t n)
+{
+  size_t entries = ENTRIES_MIN;
+
+  while (entries < 2 * n)
+    entries *= 2;
+  return entries;
+}
+
+size_t key_set_bytes(size_t n)
+{
+  return n_filter_bits(n) / 8 + n_entries(n) * sizeof(struct key_set_entry);
+}
+
 static err_t reserve(size_t n, struct region *region, struct key_set *out)
 {
-  size_t n_entries = 64, n_bits = FILTER_BITS_MIN;
+  size_t n_bits = n_filter_bits(n);
 
-  out->filter_shift = 23;
-  for (; n_bits < FILTER_BITS_PER_KEY * n; n_bits *= 2)
-    out->filter_shift--;
-  while (n_entries < 2 * n)
-    n_entries *= 2;
-  out->mask = n_entries - 1;
+  out->filter_shift = 32 - (unsigned)__builtin_ctzl(n_bits);
+  out->mask = n_entries(n) - 1;
   TRY(region_array(region, bits_words(n_bits), sizeof *out->filter, &out->filter));
-  return region_array(region, n_entries, sizeof *out->table, &out->table);
+  return region_array(region, out->mask + 1, sizeof *out->table, &out->table);
 }
 
 const struct span *key_set_next(const struct key_set *s, uint32_t hash, size_t *at)

@@ -30,6 +30,9 @@ struct key_set {
   size_t mask;
 };
 
+/* Return what the set of n keys takes in its region. */
+size_t key_set_bytes(size_t n);
+
 /* Make a set of keys [n], n < 2^24.
  *
  * hash    borrowed

@@ -195,6 +195,24 @@ static void a_rewind_forgets_allocations_after_the_mark_only(void **state)
   region_fini(&r);
 }
 
+static void what_is_reserved_is_one_block(void **state)
+{
+  enum { BYTES = 100000 };
+  struct region r = { 0 };
+  uint8_t *p;
+
+  (void)state;
+  assert_ok(region_reserve(&r, 16));
+  assert_int_equal(region_bytes(&r), 16);
+  assert_ok(region_reserve(&r, BYTES));
+  assert_int_equal(region_bytes(&r), 16 + BYTES);
+  for (size_t i = 0; i < BYTES / 160; i++)
+    assert_ok(region_array(&r, 160, 1, &p));
+  assert_ok(region_reserve(&r, 0));
+  assert_int_equal(region_bytes(&r), 16 + BYTES);
+  region_fini(&r);
+}
+
 /* Trim after one large use among small ones. The memory is freed, and the kept blocks are used again. */
 static void a_trim_frees_blocks_above_a_size(void **state)
 {
@@ -270,6 +288,7 @@ int main(void)
     cmocka_unit_test(sizes_that_overflow_are_errors),
     cmocka_unit_test(a_copy_is_followed_by_a_zero),
     cmocka_unit_test(a_rewind_forgets_allocations_after_the_mark_only),
+    cmocka_unit_test(what_is_reserved_is_one_block),
     cmocka_unit_test(a_trim_frees_blocks_above_a_size),
     cmocka_unit_test(beyond_the_limit_is_an_error_that_rejects),
     cmocka_unit_test(an_unused_region_can_be_reset_and_ended),

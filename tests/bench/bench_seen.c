@@ -247,7 +247,7 @@ static void measure(struct bench *b, size_t n_seen)
   b->user = 0;
   open_store(b);
   fill_store(b);
-  bench_check(seen_sets_open(&b->seen, engine_key_hash(b->engine.engine), &b->sets));
+  bench_check(seen_sets_open(&b->seen, engine_key_hash(b->engine.engine), SEEN_SETS_BYTES, &b->sets));
   race_users(b);
   seen_sets_close(&b->sets);
   close_store(b);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets of what users have seen: a user who asks again is not read again, until something has changed. The store is a
- * made-up one. */
+/* Sets of what users have seen: a user who asks again is not read again, until something has changed, or others have
+ * taken the memory. The store is a made-up one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,6 +22,9 @@ struct seen {
 };
 
 enum { TTL_MS = 1000, TIME_MS = 5000, ITEMS_MAX = 100000 };
+
+/* What is kept in most tests: some users with one item each, which take 1 KB, and one with some thousand. */
+enum { MAX_BYTES = 1 << 20, USERS = 64 };
 
 static uint32_t numbers[ITEMS_MAX];
 
@@ -58,11 +61,16 @@ struct world {
   struct region region;
 };
 
-static void open_world(struct world *w)
+static void open_world_of(size_t max_bytes, struct world *w)
 {
   *w = (struct world){ .seen = { .n_items = 10, .now_unix_ms = TIME_MS } };
   assert_ok(key_hash_init(&w->hash));
-  assert_ok(seen_sets_open(&w->seen, &w->hash, &w->sets));
+  assert_ok(seen_sets_open(&w->seen, &w->hash, max_bytes, &w->sets));
+}
+
+static void open_world(struct world *w)
+{
+  open_world_of(MAX_BYTES, w);
 }
 
 static void close_world(struct world *w)
@@ -79,16 +87,41 @@ static struct seen_set *acquire(struct world *w, uint8_t user, const struct key_
   return held;
 }
 
-/* Ask for user 0. Returns how many items it has seen. */
-static size_t ask(struct world *w)
+/* Returns how many items the user has seen. */
+static size_t ask_for(struct world *w, uint8_t user)
 {
   const struct key_set *set;
-  struct seen_set *held = acquire(w, 0, &set);
+  struct seen_set *held = acquire(w, user, &set);
   size_t n = set->n;
 
   if (held)
     seen_sets_release(w->sets, held);
   return n;
+}
+
+static size_t ask(struct world *w)
+{
+  return ask_for(w, 0);
+}
+
+/* Was the user read just now, and is not when it asks again? */
+static bool is_read_once(struct world *w, uint8_t user)
+{
+  size_t n_reads = w->seen.n_reads;
+
+  ask_for(w, user);
+  bool is_read = w->seen.n_reads == n_reads + 1;
+  ask_for(w, user);
+  return is_read && w->seen.n_reads == n_reads + 1;
+}
+
+/* Is the set kept? If not, it is read. */
+static bool is_kept(struct world *w, uint8_t user)
+{
+  size_t n_reads = w->seen.n_reads;
+
+  ask_for(w, user);
+  return w->seen.n_reads == n_reads;
 }
 
 static void a_user_who_asks_again_is_not_read_again(void **state)
@@ -135,43 +168,127 @@ static void a_set_ends_when_an_item_expires(void **state)
   close_world(&w);
 }
 
-static void a_set_that_is_held_stays(void **state)
+static void a_set_has_what_the_user_has_seen(void **state)
 {
-  const struct key_set *first, *set;
-  struct seen_set *held[SEEN_SETS_KEPT];
+  const struct key_set *set;
   struct world w;
 
   (void)state;
   open_world(&w);
+  w.seen.n_items = 3000;
+  struct seen_set *held = acquire(&w, 0, &set);
+  assert_int_equal(set->n, 3000);
+  assert_int_equal(set->n_distinct, 3000);
+  for (size_t i = 0; i < set->n; i++)
+    assert_true(span_equal(set->keys[i], span_of(&numbers[i], sizeof numbers[i])));
+  seen_sets_release(w.sets, held);
+  close_world(&w);
+}
+
+static void many_users_are_kept(void **state)
+{
+  struct world w;
+
+  (void)state;
+  open_world(&w);
+  for (uint8_t user = 0; user < USERS; user++)
+    assert_true(is_read_once(&w, user));
+  for (uint8_t user = 0; user < USERS; user++)
+    assert_true(is_kept(&w, user));
+  close_world(&w);
+}
+
+static void those_who_asked_least_recently_are_read_again(void **state)
+{
+  struct world w;
+  size_t n_kept = 0;
+
+  (void)state;
+  open_world_of(16 << 10, &w);
+  for (uint8_t user = 1; user < USERS; user++) {
+    ask_for(&w, 1);
+    ask_for(&w, user);
+  }
+  assert_true(is_kept(&w, 1));
+  for (uint8_t user = USERS - 1; user > 1 && is_kept(&w, user); user--)
+    n_kept++;
+  assert_in_range(n_kept, 8, 24); /* of some 0.9 KB each */
+  assert_false(is_kept(&w, 2));
+  close_world(&w);
+}
+
+static void a_user_takes_the_room_of_one_set(void **state)
+{
+  struct world w;
+
+  (void)state;
+  open_world_of(16 << 10, &w);
+  ask_for(&w, 1);
+  for (; w.seen.stamp < 100; w.seen.stamp++)
+    ask(&w);
+  assert_true(is_kept(&w, 1));
+  close_world(&w);
+}
+
+static void a_set_that_is_held_stays(void **state)
+{
+  const struct key_set *first, *set;
+  struct seen_set *held[USERS];
+  struct world w;
+
+  (void)state;
+  open_world_of(16 << 10, &w);
   held[0] = acquire(&w, 0, &first);
   w.seen.stamp++;
-  for (uint8_t user = 1; user < SEEN_SETS_KEPT; user++) {
+  for (uint8_t user = 1; user < USERS; user++) {
     held[user] = acquire(&w, user, &set);
     assert_non_null(held[user]);
     assert_ptr_not_equal(set, first);
   }
-  assert_null(acquire(&w, 0, &set)); /* there is no room, and the set has changed */
-  assert_int_equal(set->n, 10);
+  assert_false(is_kept(&w, 1)); /* no more, but it is held */
   assert_int_equal(first->n, 10);
   assert_memory_equal(first->keys[9].p, &numbers[9], sizeof numbers[9]);
-  for (size_t i = 0; i < SEEN_SETS_KEPT; i++)
+  for (size_t i = 0; i < USERS; i++)
     seen_sets_release(w.sets, held[i]);
-  held[0] = acquire(&w, 0, &set);
-  assert_non_null(held[0]);
-  seen_sets_release(w.sets, held[0]);
+  close_world(&w);
+}
+
+/* As two workers do: both hold the set, and it changes in between. */
+static void a_set_is_replaced_while_it_is_held(void **state)
+{
+  const struct key_set *before, *again, *after;
+  struct world w;
+
+  (void)state;
+  open_world(&w);
+  struct seen_set *one = acquire(&w, 0, &before), *two = acquire(&w, 0, &again);
+  assert_ptr_equal(before, again);
+  w.seen.n_items = 11;
+  w.seen.stamp++;
+  struct seen_set *three = acquire(&w, 0, &after);
+  assert_int_equal(after->n, 11);
+  seen_sets_release(w.sets, one);
+  assert_int_equal(again->n, 10);
+  seen_sets_release(w.sets, two);
+  seen_sets_release(w.sets, three);
+  assert_true(is_kept(&w, 0));
   close_world(&w);
 }
 
 static void a_large_set_is_not_kept(void **state)
 {
+  const struct key_set *set;
   struct world w;
 
   (void)state;
   open_world(&w);
+  ask_for(&w, 1);
   w.seen.n_items = ITEMS_MAX;
-  ask(&w);
+  assert_null(acquire(&w, 0, &set));
+  assert_int_equal(set->n, ITEMS_MAX);
   assert_int_equal(ask(&w), ITEMS_MAX);
-  assert_int_equal(w.seen.n_reads, 2);
+  assert_int_equal(w.seen.n_reads, 3);
+  assert_true(is_kept(&w, 1)); /* it pushes nobody out */
   close_world(&w);
 }
 
@@ -185,10 +302,10 @@ static void nothing_is_held_or_kept_after_an_error(void **state)
   (void)state;
   open_world(&w);
   w.seen.is_damaged = true;
-  for (size_t i = 0; i < 2 * SEEN_SETS_KEPT; i++)
+  for (size_t i = 0; i < 3; i++)
     assert_fails(seen_sets_acquire(w.sets, span_of(&user, 1), &w.region, &set, &held), ERR_STORE_CORRUPT, "damaged");
   w.seen.is_damaged = false;
-  assert_non_null(acquire(&w, 0, &set));
+  assert_int_equal(ask(&w), 10);
   close_world(&w);
 }
 
@@ -198,7 +315,12 @@ int main(void)
     cmocka_unit_test(a_user_who_asks_again_is_not_read_again),
     cmocka_unit_test(a_change_is_there_at_once),
     cmocka_unit_test(a_set_ends_when_an_item_expires),
+    cmocka_unit_test(a_set_has_what_the_user_has_seen),
+    cmocka_unit_test(many_users_are_kept),
+    cmocka_unit_test(those_who_asked_least_recently_are_read_again),
+    cmocka_unit_test(a_user_takes_the_room_of_one_set),
     cmocka_unit_test(a_set_that_is_held_stays),
+    cmocka_unit_test(a_set_is_replaced_while_it_is_held),
     cmocka_unit_test(a_large_set_is_not_kept),
     cmocka_unit_test(nothing_is_held_or_kept_after_an_error),
   };

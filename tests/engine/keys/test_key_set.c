@@ -77,8 +77,10 @@ static void a_set_has_just_its_keys(void **state)
       n_distinct += !w->is_in[number];
       w->is_in[number] = true;
     }
-    region_reset(&w->region);
+    region_fini(&w->region);
+    assert_ok(region_reserve(&w->region, key_set_bytes(sizes[i])));
     assert_ok(key_set_init(&w->hash, w->keys, sizes[i], &w->region, &set));
+    assert_int_equal(region_bytes(&w->region), key_set_bytes(sizes[i]));
     assert_int_equal(set.n_distinct, n_distinct);
     for (uint32_t number = 0; number < NUMBERS; number++)
       assert_int_equal(has(&set, key_of(w, number)), w->is_in[number]);
