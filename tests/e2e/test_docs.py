@@ -151,28 +151,49 @@ class FirstTenMinutes(Commands):
             self.assertEqual(printed[field], shown[field], field)
 
 
-class FiltersPage(Commands):
+class FilmsCase(Commands):
+    """A page that goes on with the films of the README."""
+
+    README = "README.md", "## First ten minutes"
+
+    def setUp(self):
+        super().setUp()
+        (model,) = blocks(self.README[0], "python", self.README[1])
+        (self.folder / "model.py").write_text(model, encoding="utf-8")
+        self.run_shell("/usr/bin/python3 model.py")
+        self.at = f"127.0.0.1:{harness.free_port()}"
+
+    def start_films(self, added=""):
+        """Start the daemon with the README's configuration and what a page adds to it."""
+        (config,) = blocks(self.README[0], "yaml", self.README[1])
+        (self.folder / "sluice.yaml").write_text(f"{config}{added}http:\n  listen: {self.at}\n", encoding="utf-8")
+        self.start("sluiced --config sluice.yaml")
+
+    def put_films(self):
+        for line in blocks(self.README[0], "sh", self.README[1])[-1].splitlines()[:3]:
+            self.run_shell(line)
+
+    def status(self):
+        return json.loads(self.run_shell("sluicectl --config sluice.yaml status --json"))
+
+    def assert_prints(self, commands, shown):
+        self.assertEqual(self.without_times(self.run_shell(commands)), self.without_times(shown))
+
+
+class FiltersPage(FilmsCase):
     """Tests that the commands and the worked examples of docs/filters.md do what the page says."""
 
     PAGE = "docs/filters.md"
 
     def setUp(self):
         super().setUp()
-        section = "## First ten minutes"
-        (model,), (config,) = blocks("README.md", "python", section), blocks("README.md", "yaml", section)
-        self.run_shell(f"/usr/bin/python3 - <<'END'\n{model}END\n")
-        (attributes,) = blocks(self.PAGE, "yaml", "## Worked examples")
-        http = f"http:\n  listen: 127.0.0.1:{harness.free_port()}\n"
-        (self.folder / "sluice.yaml").write_text(config + attributes + http, encoding="utf-8")
-        self.start("sluiced --config sluice.yaml")
+        self.start_films(*blocks(self.PAGE, "yaml", "## Worked examples"))
         self.section = "## From the command line"
 
     def test_what_the_page_shows_is_what_happens(self):
         commands, by_kcat = blocks(self.PAGE, "sh", self.section)
-        (shown,) = blocks(self.PAGE, "", self.section)
-        self.assertEqual(self.without_times(self.run_shell(commands)), self.without_times(shown))
-        status = json.loads(self.run_shell("sluicectl --config sluice.yaml status --json"))
-        by_kcat = by_kcat.replace("127.0.0.1:9092", status["kafka"]["bootstrap"])
+        self.assert_prints(commands, *blocks(self.PAGE, "", self.section))
+        by_kcat = by_kcat.replace("127.0.0.1:9092", self.status()["kafka"]["bootstrap"])
         ask, read_answers = by_kcat.rsplit("\n", 2)[:2]
         self.run_shell(ask)
         (answer,) = harness.eventually(lambda: [line for line in self.run_shell(read_answers).splitlines()
@@ -203,27 +224,17 @@ class FiltersPage(Commands):
         return self.run_shell(shlex.join(["sluicectl", "--config", "sluice.yaml", *words]))
 
 
-class SeenPage(Commands):
+class SeenPage(FilmsCase):
     """Tests that the example of docs/seen.md does what the page says."""
 
     def test_what_the_page_shows_is_what_happens(self):
-        page, readme = ("docs/seen.md", "## Example"), ("README.md", "## First ten minutes")
-        (model,), (config,) = blocks(readme[0], "python", readme[1]), blocks(readme[0], "yaml", readme[1])
-        self.run_shell(f"/usr/bin/python3 - <<'END'\n{model}END\n")
-        (seen,) = blocks(page[0], "yaml", page[1])
-        http = f"http:\n  listen: 127.0.0.1:{harness.free_port()}\n"
-        (self.folder / "sluice.yaml").write_text(config + seen + http, encoding="utf-8")
-        self.start("sluiced --config sluice.yaml")
-        for line in blocks(readme[0], "sh", readme[1])[-1].splitlines()[:3]:
-            self.run_shell(line)  # the films
+        page = "docs/seen.md", "## Example"
+        self.start_films(*blocks(page[0], "yaml", page[1]))
+        self.put_films()
         record, query = blocks(page[0], "sh", page[1])
         self.run_shell(record.replace("127.0.0.1:9092", self.status()["kafka"]["bootstrap"]))
         harness.eventually(lambda: self.status()["seen"]["items"] == 1, "the record")
-        (shown,) = blocks(page[0], "", page[1])
-        self.assertEqual(self.without_times(self.run_shell(query)), self.without_times(shown))
-
-    def status(self):
-        return json.loads(self.run_shell("sluicectl --config sluice.yaml status --json"))
+        self.assert_prints(query, *blocks(page[0], "", page[1]))
 
 
 class Documents(unittest.TestCase):
