@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import tempfile
+import textwrap
 import unittest
 from pathlib import Path
 
@@ -17,12 +18,12 @@ def read(path):
 
 
 def blocks(path, language, section=None):
-    """Return the fenced blocks of a language in a document, or in one of its sections."""
+    """Return the fenced blocks of a language in a document, or in one of its sections. Those in lists are indented."""
     text = read(path)
     if section:
         text = text.split(f"\n{section}\n", 1)[1].split("\n## ", 1)[0]
-    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    return [content for of, content in fenced if of == language]
+    fenced = re.findall(r"^( *)```(\w*)\n(.*?)^\1```$", text, re.DOTALL | re.MULTILINE)
+    return [textwrap.dedent(content) for _, of, content in fenced if of == language]
 
 
 class Commands(unittest.TestCase):
@@ -41,7 +42,7 @@ class Commands(unittest.TestCase):
         return done.stdout
 
     def start(self, command, config="sluice.yaml"):
-        """Start the daemon, and return when `sluicectl status` reaches it."""
+        """Start the daemon, and return it when `sluicectl status` reaches it."""
         path = os.pathsep.join((str(harness.build_dir()), os.environ["PATH"]))
         daemon = subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=self.folder, stderr=subprocess.DEVNULL,
                                   env={**os.environ, "PATH": path})
@@ -49,6 +50,7 @@ class Commands(unittest.TestCase):
         self.addCleanup(daemon.kill)
         words = [harness.build_dir() / "sluicectl", "--config", self.folder / config, "status"]
         harness.eventually(lambda: subprocess.run(words, capture_output=True).returncode == 0, "the daemon", 60, 0.1)
+        return daemon
 
     @staticmethod
     def without_times(text):

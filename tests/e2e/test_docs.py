@@ -167,7 +167,7 @@ class FilmsCase(Commands):
         """Start the daemon with the README's configuration and what a page adds to it."""
         (config,) = blocks(self.README[0], "yaml", self.README[1])
         (self.folder / "sluice.yaml").write_text(f"{config}{added}http:\n  listen: {self.at}\n", encoding="utf-8")
-        self.start("sluiced --config sluice.yaml")
+        return self.start("sluiced --config sluice.yaml")
 
     def put_films(self):
         for line in blocks(self.README[0], "sh", self.README[1])[-1].splitlines()[:3]:
@@ -235,6 +235,76 @@ class SeenPage(FilmsCase):
         self.run_shell(record.replace("127.0.0.1:9092", self.status()["kafka"]["bootstrap"]))
         harness.eventually(lambda: self.status()["seen"]["items"] == 1, "the record")
         self.assert_prints(query, *blocks(page[0], "", page[1]))
+
+
+class RolloutPage(FilmsCase):
+    """Tests that the commands of docs/rollout.md do what the page says."""
+
+    PAGE = "docs/rollout.md"
+
+    def blocks(self, language, section):
+        return blocks(self.PAGE, language, f"## {section}")
+
+    def test_what_the_page_lets_a_reader_try_is_what_happens(self):
+        daemon = self.start_films()
+        self.put_films()
+        daemon.terminate()
+        daemon.wait()
+        self.start_films(*self.blocks("yaml", "Setting it up"))
+        for commands, shown in zip(self.blocks("sh", "Try it"), self.blocks("", "Try it"), strict=True):
+            self.assert_prints(commands, shown)
+
+    def run_steps(self, steps, generation=2):
+        """Run commands of the page in this folder. The space, the daemons and the number of the generation are the
+        test's."""
+        for of_page, own in (("books 2", f"films {generation}"), ("books", "films"), ("/srv/models/", ""),
+                             ("sluice-b:8321", self.at), ("examples/", f"{data.ROOT}/examples/")):
+            steps = steps.replace(of_page, own)
+        own_config = 'export SLUICECTL="sluicectl --config sluice.yaml"\nsluicectl() { command $SLUICECTL "$@"; }\n'
+        return self.run_shell(own_config + steps)
+
+    def inline(self, pattern):
+        return re.search(f"`(sluicectl {pattern})`", read(self.PAGE).replace("\n", " "))[1]
+
+    def current(self):
+        (row,) = [row for row in self.status()["models"]["generations"] if row["current"]]
+        return row["generation"]
+
+    def write_inputs(self):
+        vectors = np.array([[3, 1], [1, 0], [0, 2]], np.float32)
+        np.save(self.folder / "FILE.npy", vectors)
+        with open(self.folder / "items.jsonl", "w", encoding="utf-8") as out:
+            for i, row in enumerate(vectors.tolist()):
+                out.write(json.dumps({"key": str(i), "value": {"parts": {"films": {"vector": row}}}}) + "\n")
+        for day in (23, 24):
+            safetensors_io.write(self.folder / f"films-2026-11-{day}.safetensors", {},
+                                 {"sluice.similarity": "cosine", "sluice.dim": "2", "day": str(day)})
+
+    def test_the_commands_of_the_steps(self):
+        self.write_inputs()
+        (topics,) = self.blocks("yaml", "Model files through a topic")
+        self.start_films(topics)
+        self.run_shell("sluicectl --config sluice.yaml load items.jsonl")
+        add, show, switch, retire = self.blocks("sh", "The procedure")
+        self.assertIn("films@2 is ready", self.run_steps(add))
+        self.run_steps(self.inline(r"load FILE\.npy [^`]*"))
+        self.assertRegex(self.run_steps(show), r"\nfilms@2 +ready +3 +100\.000 %")
+        (shadow,), (shown, *_) = (self.blocks(language, "See before you switch") for language in ("sh", ""))
+        printed, shown = self.run_steps(shadow), shown.splitlines()
+        self.assertIn(f"{shown[0]}\nfilms@1", printed)
+        self.assertIn(shown[-1].partition(":")[0], printed)
+        for step, generation in ((switch, 2), (self.inline("model switch books 1"), 1), (switch, 2)):
+            self.run_steps(step)
+            self.assertEqual(self.current(), generation)
+        self.assertIn("films@1 is gone", self.run_steps(retire))
+        (pipeline,) = self.blocks("sh", "In a pipeline")
+        self.run_steps(pipeline)
+        self.assertEqual(self.current(), 3)
+        (derive,) = self.blocks("sh", "Only the networks changed")
+        self.run_steps(derive, 4)
+        self.assertEqual(self.current(), 4)
+        (upload,) = self.blocks("sh", "Model files through a topic")
+        self.assertIn("films@5 is ready", self.run_steps(upload))
 
 
 class Documents(unittest.TestCase):
