@@ -307,6 +307,71 @@ class RolloutPage(FilmsCase):
         self.assertIn("films@5 is ready", self.run_steps(upload))
 
 
+class ShardingPage(FilmsCase):
+    """Tests that the configuration and the commands of docs/sharding.md do what the page says."""
+
+    PORTS = "8321", "8322", "8330"
+
+    def setUp(self):
+        super().setUp()
+        self.own = dict(zip(self.PORTS, map(str, harness.kafka_node.free_ports(len(self.PORTS)))))
+
+    def blocks(self, language, section):
+        """Return the page's blocks, with ports of the test's own."""
+        return [re.sub("|".join(self.PORTS), lambda port: self.own[port[0]], text)
+                for text in blocks("docs/sharding.md", language, f"## {section}")]
+
+    def write(self, name, text):
+        (self.folder / name).write_text(text, encoding="utf-8")
+
+    def run_with_daemons(self, commands):
+        """Run commands of which some start a daemon in the background. Return the daemons."""
+        first, *others = re.split(r"^(sluiced .*) &\n", commands, flags=re.MULTILINE)
+        self.run_shell(first)
+        daemons = []
+        for command, following in zip(others[::2], others[1::2]):
+            daemons.append(self.start(command, re.search(r"--config (\S+)", command)[1]))
+            self.run_shell(following)
+        return daemons
+
+    @classmethod
+    def without_times(cls, text):
+        """Replace also the spaces of the columns, which are as wide as the ports."""
+        return re.sub(" +", " ", super().without_times(text))
+
+    def switch(self):
+        """Add a derived generation, switch to it by the page's command, and go back."""
+        self.run_shell("sed 's/\"dot\"/\"cosine\"/; s/films/films-2/' model.py | python3")
+        switch, *_ = self.blocks("sh", "A new model")
+        switch = re.sub(r"shard-\d:\d+", f"127.0.0.1:{self.own['8322']}", switch).replace("/etc/sluice/", "")
+        add = switch.replace("switch books 2", "add films --file films-2.safetensors --derive")
+        self.assertIn("films@2 is ready", self.run_shell(add))
+        for generation in (2, 1):
+            printed = self.run_shell(switch.replace("books 2", f"films {generation}"))
+            self.assertIn(f"films@{generation} answers", printed)
+
+    def test_what_the_page_shows_is_what_happens(self):
+        shard, merge = self.blocks("yaml", "Set up")
+        first, others, load, ask, ask_again = self.blocks("sh", "Try it")
+        (config,), shown = self.blocks("yaml", "Try it"), self.blocks("", "Try it")
+        self.write("shard-0.yaml", config + "models:\n  topic: sluice.models\n")
+        self.write("merge.yaml", merge)
+        self.start(first.strip(), "shard-0.yaml")
+        other, _ = self.run_with_daemons(others)
+        self.run_shell(load)
+        layout = ask.splitlines()[0]
+        harness.eventually(lambda: " 3 items in 2 of 2 shards" in self.run_shell(f"{layout} || true"), "all films")
+        self.assert_prints(ask, shown[0])
+        self.assertEqual(self.blocks("sh", "See what there is"), [f"{layout}\n"])
+        self.switch()
+        kill, query = ask_again.split("\n", 1)
+        self.assertEqual(kill, "kill %1")
+        other.terminate()
+        self.assert_prints(query, shown[1])
+        self.write("of-4.yaml", f"{config.partition('catalogue:')[0]}{shard}{config[config.index('spaces:'):]}")
+        self.run_shell("sluiced --config of-4.yaml --check-config")
+
+
 class Documents(unittest.TestCase):
     """What pages show, done with one running daemon."""
 
