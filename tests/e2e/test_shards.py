@@ -192,6 +192,26 @@ class Same(ShardsCase):
         self.assertFalse({hit.key for hit in joined.hits} & set(best[::2]))
         self.assertEqual(shards.same(joined), shards.same(whole))
 
+    def test_queries_without_an_id_are_told_apart_by_their_records(self):
+        client, keys = self.system.client, [b"no id, first", b"no id, second", b"no id, second"]
+        for key in keys:
+            query = self.draw("dot", "exact", k=10)
+            query.ClearField("id")
+            client.send(query.id, *self.system.queries.encode(query), key=key)
+        client.flush()
+
+        def answers(topic, key):
+            client.poll(0.01)
+            return [r.answer for r in client.replies.get("", []) if (r.topic, r.key) == (topic, key)]
+        for key in keys:
+            for topic in self.topics:
+                eventually(lambda: len(answers(topic, key)) >= keys.count(key), f"the answers to {key!r} in {topic}")
+            whole, joined = (answers(topic, key) for topic in self.topics)
+            self.assertCountEqual(list(map(shards.same, joined)), list(map(shards.same, whole)))
+            for answer in joined:
+                self.assertFalse(answer.HasField("error"), answer.error.message)
+                self.assertEqual((len(answer.hits), answer.parts.answered), (10, N_SHARDS))
+
     def test_errors_are_those_of_a_shard(self):
         queries = [self.draw("dot", "exact"), self.draw("dot", "exact"), self.draw("dot", "exact")]
         queries[0].k = 0
