@@ -123,6 +123,16 @@ class Rollout(Case):
         eventually(lambda: self.rows(daemon).get(generation, {}).get("phase") == phase, f"{generation} being {phase}")
         return self.rows(daemon)[generation]
 
+    def start_second(self):
+        """Start a second daemon of the same catalogue. Return it, and the address of its HTTP server."""
+        config = merged(self.daemon.config, {"store": {"path": str(self.system.folder / "second")}})
+        folder = self.system.folder / "second-daemon"
+        folder.mkdir()
+        second = Daemon(config, folder).start()
+        self.addCleanup(lambda: second.is_running() and second.kill())
+        second.wait_ready()
+        return second, f"127.0.0.1:{second.port}"
+
     # -------------------------------------------------------------------------------------------------- queries
 
     def draw(self, generation=None, **fields):
@@ -243,13 +253,7 @@ class Generations(Rollout):
 
     def test_two_daemons_switch_both(self):
         self.put([1, 2], range(50))
-        config = merged(self.daemon.config, {"store": {"path": str(self.system.folder / "second")}})
-        folder = self.system.folder / "second-daemon"
-        folder.mkdir()
-        second = Daemon(config, folder).start()
-        self.addCleanup(lambda: second.is_running() and second.kill())
-        second.wait_ready()
-        address = f"127.0.0.1:{second.port}"
+        second, address = self.start_second()
         self.add(2, "--at-least", address)
         with Load(self):
             self.switch(2, "--at-least", address)
@@ -257,6 +261,7 @@ class Generations(Rollout):
         self.assertEqual(self.ask(n=20), {2})
         listed = self.daemon.ctl("model", "list", "--at-least", address)
         self.assertEqual(listed.count("books@2"), 2)
+        self.assertEqual(self.daemon.ctl("model", "status", "--at-least", address), listed)  # the same command
         second.stop()
 
     def test_a_wrong_file_is_loud_and_mended_by_the_right_one(self):
@@ -409,13 +414,16 @@ class Generations(Rollout):
 
     def test_what_must_not_be_is_refused_with_the_reason(self):
         self.put([1, 2], range(20))
+        self.put([1], range(20, 30))
         self.add(2)
         for words in (["retire", "books", "1"], ["retire", "books", "7"], ["switch", "books", "7"],
-                      ["switch", "films", "2"], ["add", "books", "--file", str(paths[3]), "--generation", "2"]):
+                      ["switch", "films", "2"], ["add", "books", "--file", str(paths[3]), "--generation", "2"],
+                      *(["switch", "books", "2", f"--min-coverage={text}"] for text in ("-1", "100.1", "half", "nan"))):
             self.daemon.ctl("model", *words, code=2)
         self.daemon.ctl("model", "add", "books", "--file", "/no/such/file", code=1)  # as `load`
+        self.switch(2, "--min-coverage", "67", code=1)  # it has two thirds
         self.assertEqual(self.current(), [1])
-        self.switch(2, "--force")
+        self.switch(2, "--min-coverage", "66")
         self.daemon.ctl("model", "retire", "books", "1")
         self.daemon.ctl("model", "switch", "books", "1", code=1)
         self.assertEqual(self.ask(), {2})
@@ -490,11 +498,15 @@ class Generations(Rollout):
         self.daemon.ctl("verify", str(self.system.folder / "store"))
         self.daemon.start().wait_ready()
 
-    def test_the_script_rolls_out_one_model_after_the_other(self):
-        """examples/rollout/retrain, twice: the generation before the former one is retired."""
-        self.put([1])
-        script = data.ROOT / "examples" / "rollout" / "retrain"
+    def retrain(self, *words):
         environment = {**os.environ, "SLUICECTL": f"{build_dir() / 'sluicectl'} --config {self.daemon.config_path}"}
+        return subprocess.run([data.ROOT / "examples" / "rollout" / "retrain", "books", *words], env=environment,
+                              capture_output=True, text=True, timeout=120 * SLOWNESS)
+
+    def test_the_script_rolls_out_one_model_after_the_other(self):
+        """examples/rollout/retrain, twice, with two daemons: the generation before the former one is retired."""
+        self.put([1])
+        second, address = self.start_second()
         for generation in (2, 3):
             lines = []
             for i in range(N_ITEMS):
@@ -502,13 +514,18 @@ class Generations(Rollout):
                 lines.append({"key": f"item-{i}", "value": {"parts": {"books": part}}})
             items = self.system.folder / "items.jsonl"
             items.write_text("".join(json.dumps(line) + "\n" for line in lines))
-            done = subprocess.run([script, "books", paths[generation], items], env=environment, capture_output=True,
-                                  text=True, timeout=120 * SLOWNESS)
+            done = self.retrain(paths[generation], items, address)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertEqual((self.current(), self.current(second)), ([generation], [generation]))
             self.system.sync()
             self.assertEqual(self.ask(), {generation})
-        self.assertEqual(self.rows()[1]["phase"], "removed")
+        self.assertEqual([self.rows(daemon)[1]["phase"] for daemon in (self.daemon, second)], ["removed"] * 2)
         self.assertEqual(self.ask(2), {2})
+        second.stop()
+        done = self.retrain(paths[2], items, address)  # the daemon that it names is not there
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        self.assertIn(address, done.stderr)
+        self.assertEqual(set(self.rows()), {1, 2, 3})
 
 
 if __name__ == "__main__":
