@@ -22,8 +22,9 @@ from pathlib import Path
 
 # All timeouts are multiplied by this, for busy machines.
 SLOWNESS = float(os.environ.get("SLUICE_SLOWNESS") or 1)
-# How long a group waits for a member that was killed, and a merge for parts.
-SESSION_MS, WAIT_MS = int(3000 * SLOWNESS), int(2000 * SLOWNESS)
+# How long a group waits for a member that was killed. Kafka refuses less than its group.min.session.timeout.ms, 6 s.
+EMBEDDED_SESSION_MS, KAFKA_SESSION_MS = int(3000 * SLOWNESS), int(6000 * SLOWNESS)
+WAIT_MS = int(2000 * SLOWNESS)  # of a merge for parts
 STARTED = time.monotonic()
 
 
@@ -105,6 +106,7 @@ class Demo:
         self.work.mkdir(parents=True)
         self.prefix = "sluice-demo" if arguments.kafka else "sluice"
         self.bootstrap = arguments.kafka
+        self.session_ms = KAFKA_SESSION_MS if arguments.kafka else EMBEDDED_SESSION_MS
         self.whole = Daemon(self, "whole", {**self.search("whole", "answers"), **self.broker()})
         self.shards, self.merges = [], []
 
@@ -117,7 +119,7 @@ class Demo:
     def query(self, group, answers):
         return {"topic": f"{self.prefix}.queries", "answer_topic": f"{self.prefix}.{answers}",
                 "partials_topic": f"{self.prefix}.partials", "group": f"{self.prefix}-{group}",
-                "kafka": {"session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": SESSION_MS // 6}}
+                "kafka": {"session.timeout.ms": self.session_ms, "heartbeat.interval.ms": self.session_ms // 6}}
 
     def search(self, group, answers, **catalogue):
         return {"store": {"path": "store"}, "query": self.query(group, answers),

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the demo, with small catalogues and the embedded broker."""
+"""Tests of the demo, with small catalogues, on the embedded broker and on Kafka."""
 
 import base64
 import json
@@ -17,10 +17,11 @@ import numpy as np
 import data
 import harness
 import models
+import real_broker
 import wire
 from wire import pb
 
-N_ITEMS, N_QUERIES, N_SHARDS = 400, 6, 4
+N_ITEMS, N_QUERIES = 400, 6
 DIM = 256      # of the vectors that the example makes
 N_GROUPS = 60  # of packages that are related
 ASKED = ("gimp", "firefox-esr", "postgresql", "python3-numpy", "nginx")  # packages that the demo asks about
@@ -30,7 +31,9 @@ class Shards(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="sluice-demo-")
         self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.work = Path(folder.name)
+        self.folder = self.work / "data"
+        self.folder.mkdir()
         self.rng = data.generator("demo")
         models.random_mol(self.rng, self.folder / "packages-mol.safetensors")
         models.random_recjpq(self.rng, self.folder / "packages-pq.safetensors", m=8, b=64, d=64)
@@ -51,19 +54,28 @@ class Shards(unittest.TestCase):
                 out.write(json.dumps({"id": f"query {i}", "space": space, "k": 8,
                                       "vector": self.rng.standard_normal(n).round(4).tolist()}) + "\n")
 
-    def test_it_shows_the_same_answers_and_what_is_said_when_processes_die(self):
+    def check_demo(self, n, *options):
         self.write_data()
-        command = [data.ROOT / "ops" / "demo_shards.py", "--shards", str(N_SHARDS), "--build", harness.build_dir(),
-                   "--data", self.folder, "--work", self.folder / "work"]
+        command = [data.ROOT / "ops" / "demo", "--shards", str(n), *options, "--prepared", harness.build_dir(),
+                   self.work]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300 * harness.SLOWNESS)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        for line in (f"{N_QUERIES} queries: one daemon and {N_SHARDS} shards give the same hits, scores and receipts",
-                     f"with allow_partial: 3 of {N_SHARDS} shards have answered, exact: false",
+        for line in (f"{N_QUERIES} queries: one daemon and {n} shards give the same hits, scores and receipts",
+                     f"with allow_partial: {n - 1} of {n} shards have answered, exact: false",
                      f"{N_QUERIES} queries at once are all answered",
-                     "all have stopped cleanly, with status 0"):
+                     "all have stopped cleanly, with status 0", "demo: everything worked"):
             self.assertIn(line, done.stdout)
         victim = re.search(r"shard-([0-9]), which has the best hit, is killed", done.stdout)[1]
-        self.assertIn(f"error PARTIAL: shard {victim} has not answered in time (the shards are 0 to {N_SHARDS - 1})", done.stdout)
+        self.assertIn(f"error PARTIAL: shard {victim} has not answered in time (the shards are 0 to {n - 1})",
+                      done.stdout)
+
+    def test_it_shows_the_same_answers_and_what_is_said_when_processes_die(self):
+        self.check_demo(4)
+
+    def test_it_shows_the_same_with_a_kafka_of_its_own(self):
+        real_broker.require()
+        self.check_demo(2, "--kafka")
+        self.assertFalse((self.work / "kafka").exists(), "the broker's data is still there")
 
     def test_a_layout_that_it_cannot_show_is_refused(self):
         for words, reason in ((["--shards", "1"], "from 2 to 16"), (["--shards", "4", "--keep"], "do not go together")):
