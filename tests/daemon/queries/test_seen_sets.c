@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sets of what users have seen: a user who asks again is not read again, until something has changed, or others have
  * taken the memory. The store is a made-up one. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +16,9 @@
 
 /* User 0 has seen `n_items` items, the others one. */
 struct seen {
-  size_t n_items, n_reads;
-  uint64_t stamp;
+  size_t n_items;
+  _Atomic size_t n_reads;
+  _Atomic uint64_t stamp;
   int64_t now_unix_ms;
   bool is_damaged;
 };
@@ -37,10 +39,8 @@ err_t seen_read(struct seen *s, struct span user, struct region *region, struct 
   *n = user.p[0] == 0 ? s->n_items : 1;
   *oldest_unix_ms = TIME_MS;
   TRY(region_array(region, *n, sizeof **keys, keys));
-  for (size_t i = 0; i < *n; i++) {
-    numbers[i] = (uint32_t)i;
+  for (size_t i = 0; i < *n; i++)
     (*keys)[i] = span_of(&numbers[i], sizeof numbers[i]);
-  }
   return ERR_OK;
 }
 
@@ -292,6 +292,50 @@ static void a_large_set_is_not_kept(void **state)
   close_world(&w);
 }
 
+struct sharer {
+  struct world *world;
+  struct region region;
+  pthread_t thread;
+};
+
+/* Ask for some users again and again: some are kept, some pushed out, and user 0 sees something all the time. */
+static void *share(void *context)
+{
+  struct sharer *sharer = context;
+  struct world *w = sharer->world;
+
+  for (uint8_t i = 0; i < UINT8_MAX; i++) {
+    const struct key_set *set;
+    struct seen_set *held;
+    uint8_t user = i % (USERS / 2);
+    assert_ok(seen_sets_acquire(w->sets, span_of(&user, 1), &sharer->region, &set, &held));
+    assert_int_equal(set->n, user == 0 ? w->seen.n_items : 1);
+    assert_memory_equal(set->keys[0].p, &numbers[0], sizeof numbers[0]);
+    if (held)
+      seen_sets_release(w->sets, held);
+    w->seen.stamp++;
+  }
+  return NULL;
+}
+
+static void workers_share_the_sets(void **state)
+{
+  struct sharer sharers[3] = { 0 };
+  struct world w;
+
+  (void)state;
+  open_world_of(16 << 10, &w);
+  for (size_t i = 0; i < 3; i++) {
+    sharers[i].world = &w;
+    assert_int_equal(pthread_create(&sharers[i].thread, NULL, share, &sharers[i]), 0);
+  }
+  for (size_t i = 0; i < 3; i++) {
+    pthread_join(sharers[i].thread, NULL);
+    region_fini(&sharers[i].region);
+  }
+  close_world(&w);
+}
+
 static void nothing_is_held_or_kept_after_an_error(void **state)
 {
   const struct key_set *set;
@@ -322,8 +366,11 @@ int main(void)
     cmocka_unit_test(a_set_that_is_held_stays),
     cmocka_unit_test(a_set_is_replaced_while_it_is_held),
     cmocka_unit_test(a_large_set_is_not_kept),
+    cmocka_unit_test(workers_share_the_sets),
     cmocka_unit_test(nothing_is_held_or_kept_after_an_error),
   };
 
+  for (uint32_t i = 0; i < ITEMS_MAX; i++)
+    numbers[i] = i;
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
