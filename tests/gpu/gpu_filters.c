@@ -3,17 +3,12 @@
  * none, or a part of them, which is drawn, or the best, or the worst, or slots in a row. The queries of a batch have
  * different filters. Meanwhile items expire. */
 #include "engine/cuda/device_worker.h"
+#include "tests/gpu/subjects.h"
 #include "tests/gpu/twins.h"
-#include "tests/support/mol_file.h"
 #include "tests/support/temp_dir.h"
-#include "tests/support/vector_file.h"
 
 enum {
   ITEMS_MAX = 40000,
-  DIM_MAX = 96,
-  SPLITS_MAX = 9,
-  METHODS_MAX = 8,
-  METHOD_BYTES = 40,
   FILTER_BYTES = 80,
   EXCLUDED_MAX = 4,
   BATCH = 40, /* more than DEVICE_WORDS_MAX */
@@ -40,62 +35,44 @@ static int64_t tell_time(void *context)
   return now_ms;
 }
 
-enum kind { KIND_DOT, KIND_BILINEAR, KIND_RECJPQ, KIND_MOL };
-
-struct subject {
-  enum kind kind;
-  size_t n_items;  /* with the quick size, a third of them */
-  size_t dim;      /* of a query */
-  size_t n_splits; /* recjpq */
-  struct mol_file mol;
-  size_t n_exact; /* the first methods, which are exact */
-  const char *methods[METHODS_MAX];
-};
-
 static const struct subject subjects[] = {
-  { KIND_DOT, 3000, 24, 0, { 0 }, 2, { "exact", "brute_force" } },
-  { KIND_BILINEAR, 2000, DIM_MAX, 0, { 0 }, 2, { "exact", "brute_force", "low_rank(5)", "low_rank(80)" } },
-  { KIND_RECJPQ, 4000, 16, 8, { 0 }, 3, { "exact", "pqtopk", "prune(8)", "prune_limited(8,1)" } },
-  { KIND_RECJPQ, 3000, 18, 9, { 0 }, 2, { "default", "exact", "prune_inflated(8,150)" } },
-  { KIND_MOL,
+  { SUBJECT_DOT, 3000, 24, 0, { 0 }, 2, { "exact", "brute_force" } },
+  { SUBJECT_BILINEAR, 2000, SUBJECT_DIM_MAX, 0, { 0 }, 2, { "exact", "brute_force", "low_rank(5)", "low_rank(80)" } },
+  { SUBJECT_RECJPQ, 4000, 16, 8, { 0 }, 3, { "exact", "pqtopk", "prune(8)", "prune_limited(8,1)" } },
+  { SUBJECT_RECJPQ, 3000, 18, 9, { 0 }, 2, { "default", "exact", "prune_inflated(8,150)" } },
+  { SUBJECT_MOL,
     5200,
     8,
     0,
     { 2, 3, 5, 7, 8, 0, 2.0f },
     3,
     { "exact", "brute_force", "two_pass", "average(100)", "average(3000)", "per_embedding(30)", "combined(10,60)" } },
-  { KIND_MOL,
+  { SUBJECT_MOL,
     1500,
     8,
     0,
     { 8, 4, 16, 128, 8, 0, 0.17f },
     2,
-    { "exact", "two_pass", "average(40)", "per_embedding(10)" } },          /* with bounds */
-  { KIND_MOL, 5200, 8, 0, { 8, 4, 16, 128, 8, 0, 0.02f }, 1, { "exact" } }, /* with tight bounds, and seeds */
-  { KIND_MOL, 700, 8, 0, { 2, 2, 130, 4, 8, 0, 1.0f }, 2, { "two_pass", "exact", "combined(10,20)" } },
+    { "exact", "two_pass", "average(40)", "per_embedding(10)" } },             /* with bounds */
+  { SUBJECT_MOL, 5200, 8, 0, { 8, 4, 16, 128, 8, 0, 0.02f }, 1, { "exact" } }, /* with tight bounds, and seeds */
+  { SUBJECT_MOL, 700, 8, 0, { 2, 2, 130, 4, 8, 0, 1.0f }, 2, { "two_pass", "exact", "combined(10,20)" } },
 };
 
 struct world {
   struct twins t;
   const struct subject *subject;
   size_t n_items;
-  float base[DIM_MAX]; /* the query that WORTH is of */
-  bool has_ties;       /* all items are alike */
+  float base[SUBJECT_DIM_MAX]; /* the query that WORTH is of */
+  bool has_ties;               /* all items are alike */
   struct temp_dir dir;
 };
-
-static struct span key_of(size_t i, char *text)
-{
-  return span_of(text, (size_t)sprintf(text, "%05zu", i * 7919 % 99991));
-}
 
 /* Items -------------------- */
 
 struct made {
   struct part part;
-  float vector[DIM_MAX];
-  uint8_t codes[SPLITS_MAX];
-  char key[16];
+  struct subject_data data;
+  char key[SUBJECT_KEY_BYTES];
   struct attribute_value values[N_ATTRIBUTES];
 };
 
@@ -110,15 +87,11 @@ static struct item_change make_item(struct world *w, size_t i, struct made *item
   struct dice *dice = &w->t.dice;
   struct item_change change = { .parts = &item->part, .attributes = item->values, .is_whole = true };
 
-  item->part = (struct part){ .space = span_of_str("s") };
-  dice_fill(dice, item->vector, w->subject->dim, 1.0f);
-  for (size_t m = 0; m < SPLITS_MAX; m++)
-    item->codes[m] = w->has_ties ? 0 : (uint8_t)dice_below(dice, 256);
-  if (w->subject->kind == KIND_RECJPQ)
-    item->part.codes = span_of(item->codes, w->subject->n_splits);
-  else
-    item->part.vector = (struct floats){ item->vector, w->subject->dim };
-  change.key = key_of(i, item->key);
+  subject_draw_data(w->subject, dice, &item->data);
+  if (w->has_ties)
+    memset(item->data.codes, 0, sizeof item->data.codes);
+  item->part = subject_part(w->subject, "s", &item->data);
+  change.key = subject_key(i, item->key);
   change.n_parts = w->has_ties || dice_below(dice, 16) > 0;
   if (dice_below(dice, 10))
     item->values[change.n_attributes++] = integer_of(DRAW, dice_below(dice, DRAWS));
@@ -167,10 +140,10 @@ static void rank_items(struct world *w)
 
 struct questions {
   struct query queries[BATCH];
-  float vectors[BATCH][DIM_MAX];
+  float vectors[BATCH][SUBJECT_DIM_MAX];
   char filters[BATCH][FILTER_BYTES];
   struct span excluded[BATCH][EXCLUDED_MAX];
-  char keys[BATCH][EXCLUDED_MAX][16];
+  char keys[BATCH][EXCLUDED_MAX][SUBJECT_KEY_BYTES];
 };
 
 enum { FILTERS = 14 };
@@ -221,7 +194,7 @@ static void ask(struct world *w, struct region *region, size_t n, size_t which, 
                              .exclude = out->excluded[q],
                              .n_exclude = dice_below(dice, 2) ? 0 : dice_below(dice, EXCLUDED_MAX + 1) };
     for (size_t e = 0; e < query->n_exclude; e++)
-      out->excluded[q][e] = key_of(dice_below(dice, w->n_items), out->keys[q][e]);
+      out->excluded[q][e] = subject_key(dice_below(dice, w->n_items), out->keys[q][e]);
     draw_filter(w, which < FILTERS ? which : dice_below(dice, FILTERS), out->filters[q]);
     if (which < FILTERS || dice_below(dice, 5))
       query->filter = span_of_str(out->filters[q]);
@@ -255,9 +228,9 @@ static void check_approximate(struct world *w, size_t q, const char *filter)
 {
   const struct counts *a = &w->t.cpu_answers[q].counts, *b = &w->t.cuda_answers[q].counts;
 
-  if (w->subject->kind == KIND_RECJPQ || b->scores_admitted)
+  if (w->subject->kind == SUBJECT_RECJPQ || b->scores_admitted)
     check_better(&w->t, q, filter);
-  else if (w->subject->kind == KIND_BILINEAR)
+  else if (w->subject->kind == SUBJECT_BILINEAR)
     check_low_rank(&w->t, q, filter);
   else if (b->candidates > a->candidates) /* lists overflowed, or many items are asked for */
     check_better(&w->t, q, filter);
@@ -286,42 +259,25 @@ static void search(struct world *w, struct questions *questions, size_t n, size_
 
 /* Worlds -------------------- */
 
-static void write_model(struct world *w, char *path)
-{
-  const struct subject *s = w->subject;
-  size_t n = SPLITS_MAX * 256 * 2 > DIM_MAX * DIM_MAX ? SPLITS_MAX * 256 * 2 : DIM_MAX * DIM_MAX;
-  float *numbers = calloc(n, sizeof *numbers);
-
-  sprintf(path, "%s/m.safetensors", w->dir.path);
-  dice_fill(&w->t.dice, numbers, n, 1.0f);
-  if (s->kind == KIND_MOL)
-    mol_file_write(path, &s->mol, &w->t.dice);
-  else if (s->kind == KIND_RECJPQ)
-    model_file_write_recjpq(path, numbers, s->n_splits, 256, s->dim / s->n_splits);
-  else if (s->kind == KIND_DOT)
-    vector_file_write_plain(path, "dot", 0);
-  else { /* W is diagonal, with a tail of small singular values */
-    memset(numbers, 0, n * sizeof *numbers);
-    for (size_t i = 0; i < s->dim; i++)
-      numbers[i * s->dim + i] = i < 20 ? 1.0f : 0.02f;
-    vector_file_write_matrix(path, numbers, s->dim, s->dim);
-  }
-  free(numbers);
-}
-
 static struct world *open_world(const struct subject *subject, size_t n_items, bool has_ties, uint64_t seed)
 {
   static struct world w;
   char path[sizeof w.dir.path + 32];
+  struct engine_space space = { "s", path, .dim = subject->kind == SUBJECT_DOT ? subject->dim : 0 };
 
   w = (struct world){ .subject = subject, .n_items = n_items, .has_ties = has_ties, .t.dice.state = seed };
   now_ms = 1;
   temp_dir_init(&w.dir);
-  write_model(&w, path);
+  sprintf(path, "%s/m.safetensors", w.dir.path);
+  subject_write_model(subject, path, &w.t.dice);
   dice_fill(&w.t.dice, w.base, subject->dim, 1.0f);
-  twins_open_attributes(&w.t, "s", path, subject->kind == KIND_DOT ? subject->dim : 0, n_items, ITEMS_MAX,
-                        (struct attributes){ attributes, N_ATTRIBUTES },
-                        (struct engine_lifetimes){ .expires = "ends", .clock = { tell_time, NULL } });
+  twins_open_config(&w.t,
+                    (struct engine_config){ .spaces = &space,
+                                            .max_items = n_items,
+                                            .max_k = ITEMS_MAX,
+                                            .attributes = { attributes, N_ATTRIBUTES },
+                                            .lifetimes = { .expires = "ends", .clock = { tell_time, NULL } } },
+                    ENGINE_CUDA);
   put(&w, 0, n_items, false);
   return &w;
 }
@@ -369,18 +325,18 @@ static void check_subject(const struct subject *subject, uint64_t seed)
 
   put(w, w->n_items / 3, w->n_items / 4, true); /* some items move to other slots */
   rank_items(w);
-  for (size_t m = 0; m < METHODS_MAX && subject->methods[m]; m++) {
+  for (size_t m = 0; m < SUBJECT_METHODS_MAX && subject->methods[m]; m++) {
     check_worse_half(w, &region, m);
     for (size_t round = 0; round < check_size(4, 1); round++) {
-      search_once(w, &region, 1 + dice_below(&w->t.dice, subject->kind == KIND_MOL ? 4 : round ? 12 : BATCH), m);
+      search_once(w, &region, 1 + dice_below(&w->t.dice, subject->kind == SUBJECT_MOL ? 4 : round ? 12 : BATCH), m);
       if (round > 1)
         pass_time(w, (int64_t)dice_below(&w->t.dice, 100));
     }
   }
   pass_time(w, LIFE_MS); /* now few are alive: they are few even without a filter */
-  for (size_t m = 0; m < METHODS_MAX && subject->methods[m]; m++)
+  for (size_t m = 0; m < SUBJECT_METHODS_MAX && subject->methods[m]; m++)
     search_once(w, &region, 3, m);
-  if (subject->kind == KIND_DOT) {
+  if (subject->kind == SUBJECT_DOT) {
     ask(w, &region, BATCH, 12, &questions); /* more filters than the device keeps */
     search(w, &questions, BATCH, 0);
   }
