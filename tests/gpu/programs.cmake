@@ -47,6 +47,7 @@ sluice_gpu_test(gpu_mol_pairs m)
 sluice_gpu_test(gpu_mol_sample m)
 sluice_gpu_test(gpu_pq_kernels m)
 sluice_gpu_test(gpu_recjpq)
+sluice_gpu_test(gpu_rounds m)
 sluice_gpu_test(gpu_spaces)
 sluice_gpu_test(gpu_threads)
 sluice_gpu_test(gpu_vector)
@@ -66,7 +67,7 @@ if(SLUICE_CUDA STREQUAL "MODEL")
                               COMPILE_OPTIONS "${cuda_model_options}")
   if(NOT SLUICE_SANITIZE)
     sluice_gpu_watched(gpu_filters gpu_lists gpu_live gpu_mol gpu_mol_bounds gpu_mol_bounds_aligned gpu_mol_candidates
-                       gpu_mol_kernels gpu_mol_pairs gpu_recjpq gpu_threads gpu_vector gpu_vector_kernels
+                       gpu_mol_kernels gpu_mol_pairs gpu_recjpq gpu_rounds gpu_threads gpu_vector gpu_vector_kernels
                        gpu_vector_rotate gpu_words gpu_pq_kernels)
   endif()
 endif()
