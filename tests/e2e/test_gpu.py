@@ -3,7 +3,7 @@
 """Tests of the daemon with a GPU, simulated on the CPU by tests/support/cuda_model.
 
 The daemon serves from the GPU. When the GPU fails, the daemon continues on the CPU, or stops if the configuration
-requires the GPU.
+requires the GPU. The example of a machine with several cards has files without a fault.
 """
 
 import os
@@ -177,6 +177,66 @@ class Module(unittest.TestCase):
         self.assertIn(version + b"\0", library)
         self.module.write_bytes(library.replace(version + b"\0", b"9" * len(version) + b"\0"))
         self.check(f"is of version {'9' * len(version)}, but this is Sluice {version.decode()}: install the same version")
+
+
+class Shards(unittest.TestCase):
+    """The files of examples/gpu-shards: two shards, each with a card, and a merge, as instances of the service."""
+
+    EXAMPLE = data.ROOT / "examples/gpu-shards"
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="sluice-gpu-shards-")
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+
+    def read(self, name):
+        return (self.EXAMPLE / f"{name}.yaml").read_text()
+
+    def test_the_configurations_are_fine(self):
+        shutil.copy(paths["plain"], self.root / "books.safetensors")
+        for name in ("shard-0", "shard-1", "merge"):
+            config = self.root / f"{name}.yaml"
+            config.write_text(self.read(name).replace("/etc/sluice", str(self.root))
+                              .replace("/var/lib/sluice", str(self.root))
+                              .replace("max_items: 6000000", "max_items: 6000"))  # the machine may be small
+            done = subprocess.run([build_dir() / "sluiced", "--check-config", "--config", config], text=True,
+                                  capture_output=True, env={**os.environ, "SLUICE_CUDA_MODEL": "on"},
+                                  timeout=60 * SLOWNESS)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, f"{config}: fine\n", ""))
+
+    def test_the_shards_differ_in_what_is_their_own(self):
+        """Index, store and address; the cards are those of the drop-ins."""
+        first, second = self.read("shard-0"), self.read("shard-1")
+        for of_first, of_second in (("index: 0", "index: 1"), ("listen: 127.0.0.1:8321", "listen: 127.0.0.1:8322"),
+                                    ("first card", "second card"), ("Shard 0", "Shard 1"), ("shard-0", "shard-1")):
+            self.assertIn(of_first, first)
+            first = first.replace(of_first, of_second)
+        self.assertEqual(first, second)
+        for index in range(2):
+            drop_in = (self.EXAMPLE / f"sluiced@shard-{index}.service.d/card.conf").read_text()
+            self.assertEqual(re.findall(r"^Environment=CUDA_VISIBLE_DEVICES=(.*)$", drop_in, re.MULTILINE), [str(index)])
+
+    def test_the_merge_has_the_topics_of_the_shards(self):
+        lines = re.findall(r"^  (?:group|\w*topic|bootstrap\.servers): \S+", self.read("merge"), re.MULTILINE)
+        self.assertEqual(len(lines), 5)
+        for line in lines:
+            self.assertRegex(self.read("shard-0"), f"(?m)^{re.escape(line)}(?: |$)")
+
+    @unittest.skipUnless(shutil.which("systemd-analyze"), "there is no systemd here")
+    def test_the_services_have_no_fault(self):
+        unit = (data.ROOT / "systemd/sluiced.service.in").read_text()
+        for name, value in (("@SLUICE_BIN@", str(build_dir())), ("@SLUICE_CONFIG@", "/etc/sluice/%i.yaml"),
+                            ("@SLUICE_STATE@", "sluice/%i"), ("@INSTANCE@", " (%i)")):
+            unit = unit.replace(name, value)
+        (self.root / "sluiced@.service").write_text(unit)
+        for index in range(2):
+            folder = shutil.copytree(self.EXAMPLE / f"sluiced@shard-{index}.service.d",
+                                     self.root / f"sluiced@shard-{index}.service.d")
+            (folder / "gpu.conf").symlink_to(data.ROOT / "systemd/sluiced.service.d/gpu.conf")
+        units = [f"sluiced@{name}.service" for name in ("shard-0", "shard-1", "merge")]
+        done = subprocess.run(["systemd-analyze", "--man=no", "verify", *units], capture_output=True, text=True,
+                              env={**os.environ, "SYSTEMD_UNIT_PATH": f"{self.root}:"}, timeout=60 * SLOWNESS)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
 if __name__ == "__main__":
