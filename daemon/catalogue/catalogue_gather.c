@@ -35,6 +35,8 @@ static err_t add_record(struct catalogue *c, const struct topic_record *record)
   err_code_t err = item_batch_add(&c->batch, &c->gather.format, &c->gather.rules, record);
   if (err_class(err) != ERR_CLASS_REJECT)
     return err;
+  if (c->models && c->batch.refused_part.n > 0)
+    models_note_refused(c->models, c->batch.refused_part, record->key);
   send_letter(c, record, err);
   return ERR_OK;
 }

@@ -59,8 +59,11 @@ static err_t filter_parts(struct item_batch *b, const struct item_batch_rules *r
     bool is_known = engine_has_space(rules->engine, part->space); /* a retired one too, if it has to go on answering */
     bool is_retired = !is_known && part_names_is_retired(rules->models, part->space);
     enum config_unknown policy = is_retired ? CONFIG_UNKNOWN_SKIP : rules->unknown_spaces; /* nobody misses those */
-    if (is_known || policy == CONFIG_UNKNOWN_REFUSE)
+    if (is_known || policy == CONFIG_UNKNOWN_REFUSE) {
+      b->refused_part = part->space;
       TRY(engine_check_part(rules->engine, part));
+      b->refused_part = (struct span){ 0 };
+    }
     if (is_known || policy == CONFIG_UNKNOWN_KEEP)
       change->parts[n++] = *part;
     *has_retired |= is_retired;
@@ -115,6 +118,7 @@ err_t item_batch_add(struct item_batch *b, const struct item_format *format, con
   struct region_mark mark = region_mark(&b->region);
   bool is_change;
 
+  b->refused_part = (struct span){ 0 };
   b->value_bytes += record->value.n; /* of a bad record too: its message is kept as long as the batch */
   err_code_t err = decode(b, format, rules, record, change, &is_change);
   if (err != ERR_OK) {

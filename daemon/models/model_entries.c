@@ -127,6 +127,12 @@ void model_entry_note_unusable(struct model_entry *entry, struct span key)
   entry->names_another = false;
 }
 
+void model_entry_note_refused(struct model_entry *entry, struct span key)
+{
+  entry->n_refused++;
+  snprintf(entry->refused, sizeof entry->refused, "key %s: %s", log_quote(key), err_message());
+}
+
 void model_entry_forget_unusable(struct model_entry *entry)
 {
   if (entry->n_unusable > 0 && !entry->names_another)

@@ -51,6 +51,9 @@ void model_entry_note_asked(struct model_entry *entry, const char *digest, bool 
  * key  of the item */
 void model_entry_note_unusable(struct model_entry *entry, struct span key);
 
+/* A record was refused because of a part that the model cannot use; the calling thread's newest failure says why. */
+void model_entry_note_refused(struct model_entry *entry, struct span key);
+
 /* Forget the parts that could not be used: they are counted anew. */
 void model_entry_forget_unusable(struct model_entry *entry);
 

@@ -58,9 +58,11 @@ struct model_entry {
   uint64_t n_walked;                 /* items that the walk has seen */
   uint64_t n_filled;                 /* parts that it has given to the engine, or deleted from the store */
   uint64_t n_unusable;               /* parts that the store has and the model cannot use */
+  uint64_t n_refused;                /* records that were refused because of its part, since the start */
   int64_t file_time;                 /* of the file that failed; when it changes, it is loaded again */
   int64_t look_due_ns;               /* no look at that file before this */
   char problem[MODEL_PROBLEM_BYTES]; /* ""; else why it failed, or the first unusable part */
+  char refused[MODEL_PROBLEM_BYTES]; /* the newest of the refused records, and why; "": there is none */
 };
 
 #endif

@@ -298,7 +298,9 @@ void model_work_note_loading(struct model_work *w)
     model_entry_forget_unusable(w->entries.v[i]);
 }
 
-void model_work_note_unusable(struct model_work *w, struct span part, struct span key)
+/* Call note() for each generation that uses the part. */
+static void note_part(struct model_work *w, struct span part, struct span key,
+                      void (*note)(struct model_entry *entry, struct span key))
 {
   struct space_name name;
 
@@ -308,8 +310,18 @@ void model_work_note_unusable(struct model_work *w, struct span part, struct spa
     struct model_entry *entry = w->entries.v[i];
     if (entry->is_in_engine && entry->root == (name.generation ? name.generation : 1) &&
         span_equal(model_asked_name(w, entry->space), name.space))
-      model_entry_note_unusable(entry, key);
+      note(entry, key);
   }
+}
+
+void model_work_note_unusable(struct model_work *w, struct span part, struct span key)
+{
+  note_part(w, part, key, model_entry_note_unusable);
+}
+
+void model_work_note_refused(struct model_work *w, struct span part, struct span key)
+{
+  note_part(w, part, key, model_entry_note_refused);
 }
 
 err_t model_work_note_loaded(struct model_work *w)

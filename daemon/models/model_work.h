@@ -78,6 +78,10 @@ void model_work_note_loading(struct model_work *w);
  * Thread: any, one at a time, while the catalogue thread loads the engine. */
 void model_work_note_unusable(struct model_work *w, struct span part, struct span key);
 
+/* A record of the catalogue was refused because no generation that uses this part of it can: count it for each of them;
+ * the calling thread's newest failure says why. Parameters as above. */
+void model_work_note_refused(struct model_work *w, struct span part, struct span key);
+
 /* The engine was loaded from the store, with all generations that it has: those that were being filled are ready,
  * those that should answer do so from now on, and those that were retired have left it. Errors as
  * engine_set_current() and engine_remove_space(). */

@@ -242,6 +242,11 @@ void models_note_unusable(struct models *m, struct span part, struct span key)
   model_work_note_unusable(&m->work, part, key);
 }
 
+void models_note_refused(struct models *m, struct span part, struct span key)
+{
+  model_work_note_refused(&m->work, part, key);
+}
+
 err_t models_note_loaded(struct models *m)
 {
   TRY(model_work_note_loaded(&m->work));

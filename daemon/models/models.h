@@ -59,6 +59,9 @@ bool models_are_loading(const struct models *m);
 void models_note_loading(struct models *m);
 void models_note_unusable(struct models *m, struct span part, struct span key);
 
+/* A record of the catalogue was refused because of a part. See model_work_note_refused(). */
+void models_note_refused(struct models *m, struct span part, struct span key);
+
 /* The engine was loaded from the store, with all generations that it has: none needs to be filled, and those that
  * should answer do so from now on. Errors as engine_set_current(). */
 err_t models_note_loaded(struct models *m);

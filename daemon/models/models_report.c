@@ -48,10 +48,12 @@ static void copy_entry(const struct model_work *work, const struct model_entry *
     .n_walked = entry->n_walked,
     .n_filled = entry->n_filled,
     .n_unusable = entry->n_unusable,
+    .n_refused = entry->n_refused,
   };
   snprintf(row->digest, sizeof row->digest, "%s", entry->digest);
   snprintf(row->path, sizeof row->path, "%s", entry->path ? entry->path : space->model_path);
   snprintf(row->problem, sizeof row->problem, "%s", entry->problem);
+  snprintf(row->refused, sizeof row->refused, "%s", entry->refused);
 }
 
 err_t models_report_copy(struct models_report *r, const struct model_work *work)

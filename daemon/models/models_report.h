@@ -27,7 +27,9 @@ struct models_report_row {
   uint64_t n_walked;
   uint64_t n_filled;
   uint64_t n_unusable;
+  uint64_t n_refused; /* see struct model_entry */
   char problem[MODEL_PROBLEM_BYTES];
+  char refused[MODEL_PROBLEM_BYTES];
 };
 
 struct models_report {

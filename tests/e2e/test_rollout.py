@@ -411,6 +411,13 @@ class Generations(Rollout):
             self.daemon.start().wait_ready()
         self.assertEqual(self.rows()[2]["unusable_parts"], 5)
         self.assertEqual(self.rows()[1]["unusable_parts"], 0)
+        for i in range(2):  # now that the generation is known, its parts are checked
+            self.system.put(b"item-%d" % i, item)
+        self.assertEqual(self.system.producer.flush(30), 0)
+        eventually(lambda: self.rows()[2]["refused_items"] == 2, "the refusals to be counted")
+        self.assertIn('key "item-1": ', self.rows()[2]["refused"])
+        self.assertEqual((self.rows()[1]["refused_items"], self.rows()[1]["refused"]), (0, None))
+        self.assertIn("2 items were refused because of its part", self.daemon.ctl("model", "list"))
 
     def test_what_must_not_be_is_refused_with_the_reason(self):
         self.put([1, 2], range(20))

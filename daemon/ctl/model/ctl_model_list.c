@@ -94,6 +94,10 @@ static void print_row(const json_t *row, FILE *out)
             ctl_format_count(ctl_json_count(row, "file_bytes")).s);
   if (*problem)
     fprintf(out, "  %s\n", problem);
+  if (*text_of(row, "refused"))
+    fprintf(out, "  %s %s refused because of its part (dead letters). The newest: %s\n",
+            ctl_format_count(ctl_json_count(row, "refused_items")).s,
+            ctl_format_plural(ctl_json_count(row, "refused_items"), "item was", "items were"), text_of(row, "refused"));
   print_shadow(json_object_get(row, "shadow"), out);
 }
 

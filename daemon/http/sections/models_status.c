@@ -69,6 +69,8 @@ static json_t *row_json(struct models *m, struct engine *engine, const struct mo
   json_put_count(object, "walked_items", row->n_walked);
   json_put_count(object, "unusable_parts", unusable_parts(engine, row));
   json_put_text(object, "problem", *row->problem ? row->problem : NULL);
+  json_put_count(object, "refused_items", row->n_refused);
+  json_put_text(object, "refused", *row->refused ? row->refused : NULL);
   json_put(object, "shadow", shadow_status_json(models_shadows(m), row->space, row->generation));
   return object;
 }
@@ -151,6 +153,10 @@ static void print_coverage(struct engine *engine, const struct models_report *r,
   for (size_t i = 0; r && i < r->n; i++)
     metric_print_count(out, "sluice_model_unusable_parts", label_of(&r->rows[i], &label),
                        unusable_parts(engine, &r->rows[i]));
+  metric_print_head(out, "sluice_model_refused_items_total", "counter",
+                    "Records of the catalogue that were refused because of the part of a generation");
+  for (size_t i = 0; r && i < r->n; i++)
+    metric_print_count(out, "sluice_model_refused_items_total", label_of(&r->rows[i], &label), r->rows[i].n_refused);
 }
 
 void models_status_metrics(struct models *m, struct engine *engine, FILE *out)

@@ -89,6 +89,29 @@ static void parts_of_a_retired_generation_are_dropped_but_not_unknown(void **sta
   temp_dir_fini(&dir);
 }
 
+static void an_error_about_a_part_says_about_which(void **state)
+{
+  struct item_batch batch;
+  struct temp_dir dir;
+  struct engine *engine = NULL;
+
+  (void)state;
+  temp_dir_init(&dir);
+  open_engine(dir.path, &engine);
+  assert_ok(item_batch_init(ROOM, &batch));
+  const struct item_batch_rules rules = { .engine = engine, .unknown_spaces = CONFIG_UNKNOWN_SKIP };
+  assert_int_equal(add(&batch, &rules, "{\"parts\":{\"pq\":{\"codes\":[1]}}}"), ERR_ITEM);
+  assert_true(span_equal(batch.refused_part, span_of_str("pq")));
+  assert_int_equal(add(&batch, &rules, "{\"parts\":1}"), ERR_ITEM);
+  assert_int_equal(batch.refused_part.n, 0);
+  assert_int_equal(add(&batch, &rules, "{\"parts\":{\"pq\":{\"codes\":[1]}}}"), ERR_ITEM);
+  assert_ok(add(&batch, &rules, "{\"parts\":{\"pq\":{\"codes\":[1,2]}}}"));
+  assert_int_equal(batch.refused_part.n, 0);
+  item_batch_fini(&batch);
+  engine_close(&engine);
+  temp_dir_fini(&dir);
+}
+
 /* A daemon that read such a record before the retirement has the item, without the part: whichever older records of the
  * key it replaced. */
 static void a_record_with_nothing_but_parts_of_a_retired_generation_is_still_a_change(void **state)
@@ -122,6 +145,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_emptied_batch_can_be_filled_again),
     cmocka_unit_test(parts_of_a_retired_generation_are_dropped_but_not_unknown),
+    cmocka_unit_test(an_error_about_a_part_says_about_which),
     cmocka_unit_test(a_record_with_nothing_but_parts_of_a_retired_generation_is_still_a_change),
   };
 
