@@ -111,8 +111,13 @@ class Rollout(unittest.TestCase):
                 vector = {"type": "F16", "data": base64.b64encode(row.tobytes()).decode()}
                 value = {"parts": {"packages": {"vector": vector},
                                    "packages-pq": {"codes": self.rng.integers(0, 64, 8).tolist()}},
-                         "attributes": {"section": ("graphics", "web")[i % 2], "size": 1000 * i, "priority": "optional"}}
+                         "attributes": self.attributes(i)}
                 out.write(json.dumps({"key": name, "value": value}, separators=(",", ":")) + "\n")
+
+    @staticmethod
+    def attributes(i):
+        return {"section": ("graphics", "web")[i % 2], "size": 200_000 * i,
+                "priority": ("optional", "required", "extra")[i % 3]}
 
     def write_queries(self):
         with open(self.data / "queries.jsonl", "w", encoding="utf-8") as out:
@@ -132,6 +137,16 @@ class Rollout(unittest.TestCase):
         got = [scores[self.names.index(hit["key"])] for hit in answer["hits"]]
         self.assertEqual(answer.get("generation", 1), generation)
         np.testing.assert_allclose(got, np.sort(scores[1:])[:-9:-1], atol=1e-3)  # gimp, the first, is excluded
+
+    def hits(self, answers):
+        return [hit["key"] for hit in json.loads((self.work / answers).read_text())["hits"]]
+
+    def check_filters(self):
+        """Only small packages that the filter admits are hits, then without the two that were seen or have expired."""
+        filtered, left = self.hits("filtered.jsonl"), self.hits("left.jsonl")
+        admitted = [name for i, name in enumerate(self.names) if i % 2 == 0 and i % 3 != 1 and 200_000 * i < 5_000_000]
+        self.assertEqual(sorted(filtered), sorted(set(admitted) - {"gimp"}))
+        self.assertEqual(left, filtered[2:])
 
     def check_load(self, printed):
         """Queries were asked from before the second model came until after the last switch, and all were answered."""
@@ -153,6 +168,7 @@ class Rollout(unittest.TestCase):
         self.check_answer("former.jsonl", "packages-mol.safetensors", 1)
         self.check_answer("latter.jsonl", "packages-mol-2.safetensors", 2)
         self.check_load(done.stdout)
+        self.check_filters()
 
 
 if __name__ == "__main__":
