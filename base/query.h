@@ -69,7 +69,7 @@ struct boost {
 struct query {
   struct span id;
   struct span space;
-  uint32_t generation; /* searched if the space has it and its name has none; 0: the current one */
+  uint32_t generation; /* to search if `space` names none, and has this one; 0: the current one */
   struct span method;  /* as the client wrote it */
   uint32_t k;
   struct floats vector;

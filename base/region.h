@@ -54,7 +54,7 @@ err_t region_array(struct region *r, size_t count, size_t size, void *out);
 enum { REGION_LINE = 64 };
 err_t region_aligned(struct region *r, size_t count, size_t size, void *out);
 
-/* Have room for arrays of `bytes` bytes together in one block, which is no larger if it is new. Each array takes a
+/* Have room for arrays of `bytes` bytes together in one block; a new block is exactly that large. Each array takes a
  * multiple of 16 bytes. Returns ERR_MEMORY. */
 err_t region_reserve(struct region *r, size_t bytes);
 

@@ -61,20 +61,14 @@ static void note_history(struct model_work *w, size_t space)
   switch_board_set(w->switches, space, history, n);
 }
 
-void model_switching_note_loaded(struct model_work *w)
-{
-  for (size_t i = 0; w->switches && i < w->config->n_spaces; i++)
-    note_history(w, i);
-}
-
 static err_t switch_space(struct model_work *w, size_t space)
 {
   uint32_t to = choose(w, space);
 
+  if (w->switches)
+    note_history(w, space); /* also of switches there and back */
   if (to == w->current[space])
     return ERR_OK;
-  if (w->switches)
-    note_history(w, space);
   TRY(engine_set_current(w->engine, model_asked_name(w, space), to));
   log_info("model_switched", "space=%s from=%" PRIu32 " to=%" PRIu32, w->config->spaces[space].name, w->current[space],
            to);

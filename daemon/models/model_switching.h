@@ -13,10 +13,6 @@
 /* Switch the spaces that another generation should answer now. Errors as engine_set_current(). */
 err_t model_switching_step(struct model_work *w);
 
-/* The generations of the engine were loaded and filled: those that a shard had before a restart answer the queries from
- * before a switch. */
-void model_switching_note_loaded(struct model_work *w);
-
 /* Return the generation that should answer queries for a space, by the newest switch. */
 uint32_t model_switching_wanted(const struct model_work *w, size_t space);
 

@@ -331,7 +331,6 @@ err_t model_work_note_loaded(struct model_work *w)
       model_entry_enter(w->entries.v[i], MODEL_READY);
   }
   TRY(model_index_build_wanted(w));
-  model_switching_note_loaded(w);
   TRY(model_switching_step(w));
   return model_leave_behind(w); /* before the first query: nobody sees a retired generation that a start has loaded */
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "daemon/models/model_index.h"
 #include "daemon/models/model_switching.h"
 
 void models_report_init(struct models_report *r)
@@ -39,6 +40,7 @@ static void copy_entry(const struct model_work *work, const struct model_entry *
     .root = entry->root,
     .phase = entry->phase,
     .is_in_engine = entry->is_in_engine,
+    .is_indexed = !model_index_is_lacking(work, entry),
     .is_current = work->current[entry->space] == entry->generation,
     .is_wanted = model_switching_wanted(work, entry->space) == entry->generation,
     .is_failed = entry->phase == MODEL_FAILED || entry->n_fetch_failures > 0,

@@ -16,6 +16,7 @@ struct models_report_row {
   uint32_t root; /* the generation whose parts it uses */
   enum model_phase phase;
   bool is_in_engine;
+  bool is_indexed;  /* it lacks no index */
   bool is_current;  /* it answers */
   bool is_wanted;   /* it should answer */
   bool is_failed;   /* it cannot be used, or its file cannot be fetched */

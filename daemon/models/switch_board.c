@@ -6,8 +6,9 @@
 
 #include "base/mem.h"
 
-/* A query whose record is older than the switch by more is not of the moment of the switch. */
-enum { BEFORE_MAX_MS = 10000 };
+/* A query whose record is older than the switch by more is not of the moment of the switch. A shard may have been away,
+ * or lag, for as long. */
+enum { BEFORE_MAX_MS = 60000 };
 
 struct switch_row {
   struct model_switch switches[SWITCH_BOARD_ROWS]; /* [n] */

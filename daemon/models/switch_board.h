@@ -3,7 +3,7 @@
  *
  * Each shard reads the switch at a moment of its own. If what is current then decided, the parts of a query could be of
  * two generations, and could not be joined. So the time of the query's record decides, which is the same for all:
- * before that of the switch, the former generation is searched. A switch that is asked for a second ahead of its time,
+ * before that of the switch, the former generation is searched. A switch that is asked for a little ahead of its time,
  * as sluicectl does, is known to all shards when its time comes.
  */
 #ifndef DAEMON_MODELS_SWITCH_BOARD_H
@@ -35,8 +35,8 @@ enum { SWITCH_BOARD_ROWS = MODEL_SWITCHES_MAX + 1 };
  * Thread: catalogue. */
 void switch_board_set(struct switch_board *b, size_t space, const struct model_switch *switches, size_t n);
 
-/* Return the generation for a query of this time, or 0: the current one. Times long before a switch count for nothing:
- * the clock that wrote them may be wrong, and who switches back wants it now.
+/* Return the generation for a query of this time, or 0: the current one. That is also for a query from more than a
+ * minute before the switch: its clock may be wrong, and whoever switches back from a bad model wants it now.
  *
  * time_ms  of the query's record, in milliseconds since 1970; -1: it has none
  *

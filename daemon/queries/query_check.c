@@ -4,7 +4,13 @@
 
 err_t query_check(struct engine *engine, struct switch_board *switches, struct pending_query *query)
 {
-  if (switches)
-    query->query.generation = switch_board_at(switches, query->space, query->timestamp_ms);
-  return engine_check_query(engine, &query->query, &query->number, &query->method);
+  uint32_t *generation = &query->query.generation;
+
+  if (!switches)
+    return engine_check_query(engine, &query->query, &query->number, &query->method);
+  do {
+    *generation = switch_board_at(switches, query->space, query->timestamp_ms);
+    TRY(engine_check_query(engine, &query->query, &query->number, &query->method));
+  } while (*generation != switch_board_at(switches, query->space, query->timestamp_ms)); /* a switch came between */
+  return ERR_OK;
 }

@@ -14,8 +14,7 @@
 #include "daemon/queries/seen_sets.h"
 #include "daemon/queries/shadow_thread.h"
 
-/* Memory for what users have seen that a lane keeps between batches, if there were more users than sets are kept:
- * enough for 32 users with 10,000 items each. */
+/* Memory that a lane keeps between batches, to read what users have seen, and for sets that are not kept. */
 enum { SEEN_KEPT_BYTES = 32 << 20 };
 
 /* What a worker needs to search one batch. */

@@ -89,8 +89,8 @@ static struct seen_set **find_link(const struct seen_sets *s, struct span user)
   return link;
 }
 
-/* Keep a set no more. Its last holder frees it. */
-static void drop(struct seen_sets *s, struct seen_set **link)
+/* Keep a set no more. If nobody holds it, it joins the list of those to be freed; else its last holder frees it. */
+static void drop(struct seen_sets *s, struct seen_set **link, struct seen_set **dropped)
 {
   struct seen_set *e = *link;
 
@@ -98,18 +98,20 @@ static void drop(struct seen_sets *s, struct seen_set **link)
   TAILQ_REMOVE(&s->order, e, in_order);
   s->n_bytes -= e->n_bytes;
   e->is_kept = false;
-  if (e->n_holders == 0)
-    close_set(&e);
+  if (e->n_holders > 0)
+    return;
+  e->next_in_bucket = *dropped;
+  *dropped = e;
 }
 
-static void put(struct seen_sets *s, struct seen_set *e)
+static void put(struct seen_sets *s, struct seen_set *e, struct seen_set **dropped)
 {
   struct seen_set **link = find_link(s, e->user);
 
   if (*link) /* of another worker, or of before */
-    drop(s, link);
+    drop(s, link, dropped);
   while (s->n_bytes + e->n_bytes > s->max_bytes)
-    drop(s, find_link(s, TAILQ_FIRST(&s->order)->user));
+    drop(s, find_link(s, TAILQ_FIRST(&s->order)->user), dropped);
   link = find_link(s, e->user);
   e->next_in_bucket = *link;
   *link = e;
@@ -216,6 +218,19 @@ static err_t make_aside(const struct seen_sets *s, const struct log *log, struct
   return ERR_OK;
 }
 
+static void keep(struct seen_sets *s, struct seen_set *e)
+{
+  struct seen_set *dropped = NULL, *next;
+
+  pthread_mutex_lock(&s->lock);
+  put(s, e, &dropped);
+  pthread_mutex_unlock(&s->lock);
+  for (; dropped; dropped = next) {
+    next = dropped->next_in_bucket;
+    close_set(&dropped);
+  }
+}
+
 /* Read what the user has seen, and keep the set. */
 static err_t read_set(struct seen_sets *s, struct span user, uint64_t stamp, struct region *region,
                       const struct key_set **set, struct seen_set **held)
@@ -228,9 +243,7 @@ static err_t read_set(struct seen_sets *s, struct span user, uint64_t stamp, str
     return make_aside(s, &log, region, set);
   TRY(make(s, &log, held));
   region_rewind(region, mark);
-  pthread_mutex_lock(&s->lock);
-  put(s, *held);
-  pthread_mutex_unlock(&s->lock);
+  keep(s, *held);
   *set = &(*held)->set;
   return ERR_OK;
 }
@@ -252,7 +265,8 @@ err_t seen_sets_acquire(struct seen_sets *s, struct span user, struct region *re
 void seen_sets_release(struct seen_sets *s, struct seen_set *held)
 {
   pthread_mutex_lock(&s->lock);
-  if (--held->n_holders == 0 && !held->is_kept)
-    close_set(&held);
+  bool is_last = --held->n_holders == 0 && !held->is_kept;
   pthread_mutex_unlock(&s->lock);
+  if (is_last)
+    close_set(&held);
 }

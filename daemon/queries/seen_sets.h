@@ -10,7 +10,7 @@
 #include "daemon/seen/seen.h"
 #include "engine/keys/key_set.h"
 
-/* What the daemon keeps: some 1,500 users who have seen 1,000 items each. */
+/* What the daemon keeps: some 1,700 users who have seen 1,000 items with keys of 5 bytes each. */
 enum { SEEN_SETS_BYTES = 64 << 20 };
 
 struct seen_sets;

@@ -12,7 +12,7 @@
 #include "daemon/shadow/shadow_topic.h"
 
 /* How long to wait while queries wait for a worker; for reports, while there is nothing to compare. */
-enum { BUSY_MS = 1, REPORTS_MS = 20 };
+enum { BUSY_MS = 1, REPORTS_MS = 20, SEEN_KEPT_BYTES = 1 << 20 };
 
 struct shadow_thread {
   struct shadow_context with;
@@ -156,7 +156,7 @@ static err_t compare_with(struct shadow_thread *t, const struct pending_query *q
 static err_t acquire_seen(struct shadow_thread *t, struct pending_query *query, struct seen_set **held)
 {
   *held = NULL;
-  region_reset(&t->seen);
+  region_trim(&t->seen, SEEN_KEPT_BYTES);
   if (query->query.exclude_seen_by.n == 0)
     return ERR_OK;
   return seen_sets_acquire(t->with.seen, query->query.exclude_seen_by, &t->seen, &query->query.seen, held);

@@ -78,7 +78,7 @@ class ControlTopic:
 
     def switch(self, number, ahead_ms=0):
         self.switches.append({"to": number, "at_ms": int(time.time() * 1000) + ahead_ms})
-        self.write(self.space, {"switches": self.switches})
+        self.write(self.space, {"switches": self.switches[-64:]})
 
     def retire(self, number):
         self.write(f"{self.space}@{number}", {"retire": True, **self.derive_of(number)})

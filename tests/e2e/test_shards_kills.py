@@ -28,7 +28,7 @@ N_ITEMS, N_SHARDS = 300, 4
 GENERATIONS = (1, 2, 3)
 PER_TURN = {"queries": 2, "items": 2}
 TURN_S, EVENT_S, DOWN_S = 0.05, 0.6, 1.5  # a turn; on average between events; at most before a restart
-AHEAD_MS = int(2000 * SLOWNESS)           # of a switch: until then all shards that are up have read it
+AHEAD_MS = 2000                           # of a switch: until then all shards that are up have read it
 
 
 def name_of(generation):
@@ -48,6 +48,8 @@ def setUpModule():
 
 
 class ShardsKills(Case):
+    layout, events = None, ()
+
     def setUp(self):
         self.system = System({"books": paths[1], "codes": paths["codes"]}, spaces,
                              {"models": {"topic": "shards-kills.models"}}, broker.bootstrap, "shards-kills",
@@ -69,7 +71,8 @@ class ShardsKills(Case):
         before = len(result.failures) + len(result.errors)
         super().run(result)
         if len(result.failures) + len(result.errors) > before:
-            print("\n--- events\n" + "\n".join(self.events), self.layout.logs(), sep="\n", file=sys.stderr)
+            print("\n--- events\n" + "\n".join(self.events), self.layout.logs() if self.layout else "", sep="\n",
+                  file=sys.stderr)
         return result
 
     def note(self, event):
@@ -194,6 +197,8 @@ class ShardsKills(Case):
         answered = self.judge()
         print(f" {len(self.queries)} queries, answered by the generations {sorted(answered)}; {len(self.events)} events"
               " ", end="", flush=True, file=sys.stderr)
+        self.assertGreater(len(answered), 1)
+        self.assertTrue(any("killed" in event for event in self.events), self.events)
         self.layout.stop()
         for shard in self.layout.shards:
             shard.ctl("verify", str(shard.config["store"]["path"]))

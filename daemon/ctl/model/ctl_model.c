@@ -66,6 +66,17 @@ static err_code_t is_covered(void *context, const json_t *row, bool *is_there, c
   return ERR_OK;
 }
 
+/* Shards wait before they switch, not one by one. An index is built by itself once nearly all parts are there. */
+static err_code_t is_indexed(void *context, const json_t *row, bool *is_there, char reason[CTL_MODEL_REASON_BYTES])
+{
+  const struct ctl_model_request *r = context;
+  bool is_coming = 100 * json_number_value(json_object_get(row, "coverage")) >= COVERAGE_DEFAULT;
+
+  *is_there = !json_is_false(json_object_get(row, "indexed")) || !is_coming;
+  snprintf(reason, CTL_MODEL_REASON_BYTES, "the index of %s@%" PRIu64 " is not built yet", r->space, r->generation);
+  return ERR_OK;
+}
+
 static err_code_t is_current(void *context, const json_t *row, bool *is_there, char reason[CTL_MODEL_REASON_BYTES])
 {
   const struct ctl_model_request *r = context;
@@ -127,6 +138,8 @@ static err_t run_switch(struct ctl_model_request *r)
   TRY(ctl_model_request_verify_space(r));
   TRY(verify_there(r));
   TRY(ctl_model_request_await(r, is_covered, r->has_timeout ? (int64_t)r->timeout_s : 0));
+  if (config_is_shard(r->ctx->config))
+    TRY(ctl_model_request_await(r, is_indexed, (int64_t)r->timeout_s));
   TRY(ctl_model_topic_read(r->ctx, &r->state));
   TRY(ctl_model_request_ask(r));
   int64_t began_ns = clock_now_ns();

@@ -55,6 +55,7 @@ static json_t *row_json(struct models *m, struct engine *engine, const struct mo
   json_put_count(object, "generation", row->generation);
   json_put(object, "derives_from", row->root == row->generation ? json_null() : json_integer(row->root));
   json_put_text(object, "phase", model_phase_word(row->phase));
+  json_put_bool(object, "indexed", row->is_indexed);
   json_put_bool(object, "current", row->is_current);
   json_put_bool(object, "wanted", row->is_wanted);
   json_put_text(object, "digest", has_info ? info.digest : *row->digest ? row->digest : NULL);

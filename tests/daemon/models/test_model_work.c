@@ -35,6 +35,29 @@ static void a_generation_gets_the_parts_that_the_store_has_and_answers_only_then
   assert_current(f, 1);
 }
 
+/* In the history that switch_to() makes, generation 2 was current at the time 0, and from 1 on generation 1 is. */
+static void shards_know_who_was_current_even_if_that_is_over_already(void **state)
+{
+  struct fixture *f = *state;
+  struct switch_board board;
+
+  assert_ok(switch_board_init(1, &board));
+  f->work.switches = &board;
+  add(f, 2, 1, f->digests[1]);
+  switch_to(f, (const uint32_t[]){ 2, 1 }, 2);
+  step_to(f, 2, MODEL_FILLING, false);
+  assert_int_equal(switch_board_at(&board, 0, 0), 0); /* the current one stands in for it */
+  step_to(f, 2, MODEL_READY, true);
+  assert_current(f, 1);
+  assert_int_equal(switch_board_at(&board, 0, 0), 2);
+  assert_int_equal(switch_board_at(&board, 0, 1), 0);
+  retire(f, 2);
+  step_to(f, 2, MODEL_REMOVED, true);
+  assert_int_equal(switch_board_at(&board, 0, 0), 0);
+  f->work.switches = NULL;
+  switch_board_fini(&board);
+}
+
 static void what_cannot_be_used_fails_with_the_reason_and_the_former_generation_answers(void **state)
 {
   struct fixture *f = *state;
@@ -339,6 +362,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     CASE(a_generation_gets_the_parts_that_the_store_has_and_answers_only_then),
+    CASE(shards_know_who_was_current_even_if_that_is_over_already),
     CASE(what_cannot_be_used_fails_with_the_reason_and_the_former_generation_answers),
     CASE(a_model_without_memory_to_load_it_fails_and_nothing_else),
     CASE(a_loaded_generation_keeps_its_model),
