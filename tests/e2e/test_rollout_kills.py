@@ -7,7 +7,6 @@ stopped at random times. Each answer must be that of the generation that it name
 SLUICE_SECONDS sets how long that goes on."""
 
 import os
-import signal
 import sys
 import tempfile
 import time
@@ -18,7 +17,8 @@ import generations
 import models
 import real_broker
 from generations import ControlTopic, current, digest, rows
-from harness import SLOWNESS, Case, Daemon, System, eventually, merged
+from harness import Case, Daemon, System, eventually, merged
+from victims import Victims
 from wire import pb
 
 SECONDS = float(os.environ.get("SLUICE_SECONDS") or 30)
@@ -62,9 +62,9 @@ class RolloutKills(Case):
         self.system.open()
         self.rng = data.generator("events")
         self.control = ControlTopic(self.system, "books", paths)
-        self.down = {}      # daemon -> when it is to be started again
+        self.victims = Victims(self.rng, self.daemons, DOWN_S)
         self.backfill = []  # (generation, key) whose part is still to be written
-        self.queries, self.pinnable, self.events = [], {1}, []
+        self.queries, self.pinnable = [], {1}
 
     def open_daemon(self, number):
         folder = self.system.folder / f"daemon-{number}"
@@ -82,13 +82,10 @@ class RolloutKills(Case):
         before = len(result.failures) + len(result.errors)
         super().run(result)
         if len(result.failures) + len(result.errors) > before:
-            print("\n--- events\n" + "\n".join(self.events), file=sys.stderr)
+            print("\n--- events\n" + "\n".join(self.victims.events), file=sys.stderr)
             for daemon in self.daemons[1:]:
                 print(f"\n--- {daemon.folder.name}\n{daemon.kept_log[-6000:]}", file=sys.stderr)
         return result
-
-    def note(self, event):
-        self.events.append(f"{time.monotonic() - self.began:6.2f} s  {event}")
 
     # ----------------------------------------------------------------------------------------- items and queries
 
@@ -118,41 +115,13 @@ class RolloutKills(Case):
 
     # ---------------------------------------------------------------------------------------------------- events
 
-    def running(self):
-        return [daemon for daemon in self.daemons if daemon not in self.down]
-
-    def kill(self):
-        self.end_one("killed", signal.SIGKILL)
-
-    def stop(self):
-        self.end_one("stopped", signal.SIGTERM)
-
-    def end_one(self, how, number):
-        # A process that has just begun does not know of signals yet, but it can be killed.
-        chosen = [d for d in self.running() if number == signal.SIGKILL or rows(d)]
-        if not chosen:
-            return
-        daemon = data.pick(self.rng, chosen)
-        assert daemon.is_running(), f"{daemon.folder.name} ended by itself:\n{daemon.log_tail()}"
-        daemon.process.send_signal(number)
-        self.down[daemon] = time.monotonic() + self.rng.uniform(0, DOWN_S)
-        self.note(f"{daemon.folder.name} is {how}")
-
-    def restart(self):
-        for daemon, due in list(self.down.items()):
-            if time.monotonic() >= due and not daemon.is_running():
-                assert daemon.process.returncode in (0, -signal.SIGKILL), daemon.log_tail()
-                daemon.start()
-                del self.down[daemon]
-                self.note(f"{daemon.folder.name} is started")
-
     def add(self):
         if len(self.control.live) == MOST_LIVE:
             return
         number = max(self.control.live | self.control.retired) + 1
         if self.rng.random() < 0.4:
             self.control.add(number, derive=data.pick(self.rng, sorted(self.control.live)))
-            self.note(f"{number} is derived from {self.control.derived[number]}")
+            self.victims.note(f"{number} is derived from {self.control.derived[number]}")
             return
         keys = self.rng.permutation(N_ITEMS).tolist()
         some = int(self.rng.integers(N_ITEMS))  # of them come before the model
@@ -160,21 +129,21 @@ class RolloutKills(Case):
             self.put(key, [number])
         self.control.add(number)
         self.backfill += [(number, key) for key in keys[some:]]
-        self.note(f"{number} is added")
+        self.victims.note(f"{number} is added")
 
     def switch(self):
         self.control.switch(data.pick(self.rng, sorted(self.control.live)))
-        self.note(f"{self.control.wanted()} is switched to")
+        self.victims.note(f"{self.control.wanted()} is switched to")
 
     def compare(self):
         number, share = data.pick(self.rng, sorted(self.control.live)), data.pick(self.rng, [0, 0.5, 1])
         if number > 1:
             self.control.add(number, shadow=share)
-            self.note(f"{number} is compared for {share} of the queries")
+            self.victims.note(f"{number} is compared for {share} of the queries")
 
     def retire(self):
         """Retire a generation that answers nowhere, as sluicectl makes sure for the daemons that it is told of."""
-        answering = {current(daemon) for daemon in self.running()} | {self.control.wanted()}
+        answering = {current(daemon) for daemon in self.victims.up()} | {self.control.wanted()}
         idle = sorted(self.control.live - answering)
         if not idle or None in answering:
             return
@@ -182,17 +151,17 @@ class RolloutKills(Case):
         self.pinnable.discard(number)
         self.backfill = [(g, key) for g, key in self.backfill if g != number]
         self.control.retire(number)
-        self.note(f"{number} is retired")
+        self.victims.note(f"{number} is retired")
 
     def look(self):
         """A query may name the generations that all daemons have."""
-        if self.down:
+        if self.victims.down:
             return
         ready = [{n for n, row in rows(d).items() if row["phase"] == "ready"} for d in self.daemons]
         self.pinnable |= set.intersection(*ready) & self.control.live
 
     def happen(self):
-        chances = {self.kill: 5, self.stop: 1, self.add: 4, self.switch: 5, self.retire: 3, self.look: 4,
+        chances = {self.victims.kill: 5, self.victims.stop: 1, self.add: 4, self.switch: 5, self.retire: 3, self.look: 4,
                    self.compare: 1}
         weights = list(chances.values())
         list(chances)[self.rng.choice(len(chances), p=[w / sum(weights) for w in weights])]()
@@ -233,8 +202,8 @@ class RolloutKills(Case):
 
     def settle(self):
         """Start what is down, and wait until every daemon has done what the control topic asks for."""
-        self.note("no more events")
-        eventually(lambda: self.restart() or not self.down, "daemons to end", 60)
+        self.victims.note("no more events")
+        eventually(self.victims.restart, "daemons to end", 60)
         for daemon in self.daemons:
             daemon.wait_ready()
         for daemon in self.daemons:
@@ -261,18 +230,19 @@ class RolloutKills(Case):
         self.system.sync()
         for daemon in self.daemons:
             daemon.wait_ready()
-        self.began = event_due = time.monotonic()
-        while time.monotonic() < self.began + SECONDS:
+        self.victims.begin()
+        began = event_due = time.monotonic()
+        while time.monotonic() < began + SECONDS:
             self.ask()
             self.change_items()
-            self.restart()
+            self.victims.restart()
             if time.monotonic() >= event_due:
                 self.happen()
                 event_due += self.rng.exponential(EVENT_S)
             self.system.client.poll(TURN_S)
         self.settle()
         answered = self.judge()
-        print(f" {len(self.queries)} queries, answered by the generations {sorted(answered)}; {len(self.events)} events"
+        print(f" {len(self.queries)} queries, answered by the generations {sorted(answered)}; {len(self.victims.events)} events"
               f", {len(self.control.retired)} retired ", end="", flush=True, file=sys.stderr)
         self.assertGreater(len(answered), 1)
         self.check_stores()

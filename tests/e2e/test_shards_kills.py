@@ -7,7 +7,6 @@ says for the generation and the watermark that the answer names.
 SLUICE_SECONDS sets how long that goes on."""
 
 import os
-import signal
 import sys
 import tempfile
 import time
@@ -21,6 +20,7 @@ import real_broker
 import shards
 from generations import ControlTopic, current, digest, rows
 from harness import SLOWNESS, Case, System, eventually
+from victims import Victims
 from wire import pb
 
 SECONDS = float(os.environ.get("SLUICE_SECONDS") or 15)
@@ -48,7 +48,7 @@ def setUpModule():
 
 
 class ShardsKills(Case):
-    layout, events = None, ()
+    victims = None
 
     def setUp(self):
         self.system = System({"books": paths[1], "codes": paths["codes"]}, spaces,
@@ -65,18 +65,15 @@ class ShardsKills(Case):
         self.system.connect([self.layout.answer_topic])
         self.rng = data.generator("events")
         self.control = ControlTopic(self.system, "books", paths)
-        self.down, self.queries, self.events = {}, [], []
+        self.victims = Victims(self.rng, self.layout.daemons(), DOWN_S)
+        self.queries = []
 
     def run(self, result=None):
         before = len(result.failures) + len(result.errors)
         super().run(result)
-        if len(result.failures) + len(result.errors) > before:
-            print("\n--- events\n" + "\n".join(self.events), self.layout.logs() if self.layout else "", sep="\n",
-                  file=sys.stderr)
+        if self.victims and len(result.failures) + len(result.errors) > before:
+            print("\n--- events\n" + "\n".join(self.victims.events), self.layout.logs(), sep="\n", file=sys.stderr)
         return result
-
-    def note(self, event):
-        self.events.append(f"{time.monotonic() - self.began:6.2f} s  {event}")
 
     # ----------------------------------------------------------------------------------------- items and queries
 
@@ -98,36 +95,16 @@ class ShardsKills(Case):
 
     # ---------------------------------------------------------------------------------------------------- events
 
-    def end_one(self, how, number):
-        up = [d for d in self.layout.daemons() if d not in self.down]
-        # A process that has just begun does not know of signals yet, but it can be killed.
-        chosen = [d for d in up if number == signal.SIGKILL or d.get("/readyz")]
-        if not chosen:
-            return
-        daemon = data.pick(self.rng, chosen)
-        assert daemon.is_running(), f"{daemon.folder.name} ended by itself:\n{daemon.log_tail()}"
-        daemon.process.send_signal(number)
-        self.down[daemon] = time.monotonic() + self.rng.uniform(0, DOWN_S)
-        self.note(f"{daemon.folder.name} is {how}")
-
-    def restart(self):
-        for daemon, due in list(self.down.items()):
-            if time.monotonic() >= due and not daemon.is_running():
-                assert daemon.process.returncode in (0, -signal.SIGKILL), daemon.log_tail()
-                daemon.start()
-                del self.down[daemon]
-                self.note(f"{daemon.folder.name} is started")
-
     def switch(self):
         self.control.switch(data.pick(self.rng, GENERATIONS), AHEAD_MS)
-        self.note(f"{self.control.wanted()} is to be switched to")
+        self.victims.note(f"{self.control.wanted()} is to be switched to")
 
     def happen(self):
         roll = self.rng.random()
         if roll < 0.6:
-            self.end_one("killed", signal.SIGKILL)
+            self.victims.kill()
         elif roll < 0.75:
-            self.end_one("stopped", signal.SIGTERM)
+            self.victims.stop()
         else:
             self.switch()
 
@@ -162,8 +139,8 @@ class ShardsKills(Case):
         return {answer.generation for query, answer in pairs if answer.space == "books"}
 
     def settle(self):
-        self.note("no more events")
-        eventually(lambda: self.restart() or not self.down, "processes to end", 60)
+        self.victims.note("no more events")
+        eventually(self.victims.restart, "processes to end", 60)
         eventually(self.layout.are_ready, "all to be ready", 60)
         for shard in self.layout.shards:
             eventually(lambda: current(shard) == self.control.wanted(), f"{self.control.wanted()} to answer")
@@ -180,12 +157,13 @@ class ShardsKills(Case):
 
     def test_each_query_is_answered_once_while_models_are_switched_and_processes_die(self):
         self.begin()
-        self.began = event_due = time.monotonic()
-        while time.monotonic() < self.began + SECONDS:
+        self.victims.begin()
+        began = event_due = time.monotonic()
+        while time.monotonic() < began + SECONDS:
             for _ in range(PER_TURN["queries"]):
                 self.ask()
             self.change_items()
-            self.restart()
+            self.victims.restart()
             if time.monotonic() >= event_due:
                 self.happen()
                 event_due += self.rng.exponential(EVENT_S)
@@ -195,10 +173,10 @@ class ShardsKills(Case):
         for _ in range(20):
             self.ask(at_least=self.system.positions())
         answered = self.judge()
-        print(f" {len(self.queries)} queries, answered by the generations {sorted(answered)}; {len(self.events)} events"
+        print(f" {len(self.queries)} queries, answered by the generations {sorted(answered)}; {len(self.victims.events)} events"
               " ", end="", flush=True, file=sys.stderr)
         self.assertGreater(len(answered), 1)
-        self.assertTrue(any("killed" in event for event in self.events), self.events)
+        self.assertIn("killed", "".join(self.victims.events))
         self.layout.stop()
         for shard in self.layout.shards:
             shard.ctl("verify", str(shard.config["store"]["path"]))
