@@ -18,8 +18,7 @@ struct item_batch {
   size_t capacity;
   size_t value_bytes;                      /* of the records that the changes come from */
   struct region region;                    /* decoded parts and attributes, and mapped keys */
-  struct span refused_part;                /* canonical name of the part that the newest error is about; n 0: of none.
-                                              Valid until the next record */
+  struct span refused_part;                /* name of the part that the last record was refused for; n 0: none */
   struct unknown_names unknown_spaces;     /* counts since the start; a reset keeps them */
   struct unknown_names unknown_attributes; /* the same */
 };

@@ -15,8 +15,7 @@
 #include "daemon/ctl/model/ctl_model_shadow.h"
 #include "daemon/ctl/model/ctl_model_topic.h"
 
-/* Shards switch from a time a little ahead on: until then all should have read that, so they do it at the same query.
- */
+/* Shards switch from a time a little ahead on: until then all should have read the switch. */
 enum { TIMEOUT_S_DEFAULT = 60, SWITCH_AHEAD_MS = 800 };
 
 #define COVERAGE_DEFAULT 99.9
