@@ -134,7 +134,7 @@ static err_t run_switch(struct ctl_model_request *r)
   struct model_switch history[MODEL_SWITCHES_MAX];
   size_t n = 0;
 
-  TRY(ctl_model_request_verify_space(r));
+  TRY(ctl_model_request_verify(r));
   TRY(verify_there(r));
   TRY(ctl_model_request_await(r, is_covered, r->has_timeout ? (int64_t)r->timeout_s : 0));
   if (config_is_shard(r->ctx->config))
@@ -179,7 +179,7 @@ static err_code_t verify_idle(void *context, const char *daemon, const json_t *r
 
 static err_t run_retire(struct ctl_model_request *r)
 {
-  TRY(ctl_model_request_verify_space(r));
+  TRY(ctl_model_request_verify(r));
   TRY(ctl_model_topic_read(r->ctx, &r->state));
   if (ctl_model_request_wanted(r) == r->generation)
     FAIL(ERR_USAGE, "%s@%" PRIu64 " is the current generation: switch to another one first", r->space, r->generation);
@@ -285,7 +285,8 @@ const struct ctl_command ctl_model_command = {
           "  --share S         shadow: the share of the queries, from 0 to 1, such as 0.05. 0 ends it\n"
           "  --force           switch: whatever the coverage is\n"
           "  --timeout-s N     wait at most N seconds (default: 60). switch: wait also for the coverage\n"
-          "  --at-least HOST   ask and wait for the daemon at this address:port too; may be repeated\n"
+          "  --at-least HOST   ask and wait for the daemon at this address:port too; may be repeated. If it does not\n"
+          "                    answer, nothing is written\n"
           "  --json            list: print what the daemon's /status has\n"
           "\n"
           "The commands write to the control topic (models.topic), which all daemons of a catalogue read:\n"

@@ -140,7 +140,7 @@ err_t ctl_model_add(struct ctl_model_request *r)
 
   if (!r->file)
     FAIL(ERR_USAGE, "model add expects --file");
-  TRY(ctl_model_request_verify_space(r));
+  TRY(ctl_model_request_verify(r));
   TRY(digest_of(r->file, digest));
   TRY(choose_path(r, absolute));
   TRY(ctl_model_topic_read(r->ctx, &r->state));

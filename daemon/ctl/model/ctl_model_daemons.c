@@ -43,6 +43,15 @@ err_t ctl_model_daemons_ask(struct http_get *http, json_t **out)
   return ERR_OK;
 }
 
+err_t ctl_model_daemons_verify_named(struct ctl_model_daemons *d)
+{
+  for (size_t i = 0; i + 1 < d->n; i++) {
+    AUTO(ctl_json_close) json_t *models = NULL;
+    TRY(ctl_model_daemons_ask(d->http[i], &models));
+  }
+  return ERR_OK;
+}
+
 static bool is_of_space(const json_t *row, const char *space)
 {
   const char *name = json_string_value(json_object_get(row, "space"));

@@ -21,6 +21,10 @@ void ctl_model_daemons_fini(struct ctl_model_daemons *d);
  * ERR_SYSTEM if it does not answer, or has no control topic. */
 err_t ctl_model_daemons_ask(struct http_get *http, json_t **out);
 
+/* Verify that all daemons answer, except the last, which nobody has named: it is that of the configuration, and may be
+ * started later. Errors as ctl_model_daemons_ask(). */
+err_t ctl_model_daemons_verify_named(struct ctl_model_daemons *d);
+
 /* Find a generation in `models`; NULL: the daemon does not know it. Borrowed. */
 const json_t *ctl_model_daemons_find(const json_t *models, const char *space, uint32_t generation);
 

@@ -63,11 +63,11 @@ err_t ctl_model_request_parse(struct ctl_model_request *r, int argc, char **argv
 
 /* ---- For the verbs ---- */
 
-err_t ctl_model_request_verify_space(const struct ctl_model_request *r)
+err_t ctl_model_request_verify(struct ctl_model_request *r)
 {
   for (size_t i = 0; i < r->ctx->config->n_spaces; i++) {
     if (strcmp(r->ctx->config->spaces[i].name, r->space) == 0)
-      return ERR_OK;
+      return ctl_model_daemons_verify_named(&r->daemons);
   }
   FAIL(ERR_USAGE, "the configuration has no space %s: it needs a first model", r->space);
 }

@@ -36,8 +36,9 @@ struct ctl_model_request {
 /* Read the options; optind is at the first argument then. */
 err_t ctl_model_request_parse(struct ctl_model_request *r, int argc, char **argv);
 
-/* Returns ERR_USAGE if the configuration does not have the space. */
-err_t ctl_model_request_verify_space(const struct ctl_model_request *r);
+/* Before anything is written: returns ERR_USAGE if the configuration does not have the space, and ERR_SYSTEM if a
+ * daemon that was named does not answer. */
+err_t ctl_model_request_verify(struct ctl_model_request *r);
 struct span ctl_model_request_space(const struct ctl_model_request *r);
 
 /* The generation that should answer, by the control topic. */

@@ -51,7 +51,7 @@ err_t ctl_model_shadow(struct ctl_model_request *r)
 {
   if (!r->has_share)
     FAIL(ERR_USAGE, "model shadow expects --share");
-  TRY(ctl_model_request_verify_space(r));
+  TRY(ctl_model_request_verify(r));
   TRY(ctl_model_topic_read(r->ctx, &r->state));
   const struct model_space *space = model_state_find(&r->state, ctl_model_request_space(r));
   const struct model_generation *known = model_state_generation(space, (uint32_t)r->generation);
