@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Boosts as engine/boosts/boosts.h defines them: an evaluator in float64, and random boosts.
 
-    Sums(query, items, types, now_ms)     what each item gets: items are dicts of attributes
+    Sums(query, items, types, now_ms)     what each item gets, of filters.Items
     Draw(rng, types).boosts()             random ones
 """
 
@@ -35,8 +35,8 @@ class Sums:
     def _values(boost, items, types, now_ms):
         """Return what the weight is multiplied with: nan for items that get nothing."""
         if boost.filter:
-            admits = filters.parse(boost.filter, [wire.value_of(value) for value in boost.parameters], types)
-            return np.array([1 if admits(item) else np.nan for item in items], float)
+            parameters = [wire.value_of(value) for value in boost.parameters]
+            return np.where(items.admitted(boost.filter, parameters, types), 1, np.nan)
         values = np.array([item.get(boost.attribute, np.nan) for item in items], float)
         if types[boost.attribute] == "time":
             return 2.0 ** -(np.maximum(float(now_ms) - values, 0) / boost.half_life_ms)

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Filters as docs/filters.md defines them: an evaluator, and random attributes and filters.
 
-    admits = parse(text, parameters, types)      a function of an item's attributes, as plain values by name
-    Draw(rng, types).attributes() and .filter()  random ones
+    Items(attributes).admitted(text, parameters, types)  the mask of the items that a filter admits
+    Draw(rng, types).attributes() and .filter()          random ones
 """
 
 import re
 from datetime import datetime, timedelta, timezone
 from fractions import Fraction
+
+import numpy as np
 
 # An attribute of each type. Few items have the same seller.
 TYPES = {"available": "bool", "country": "keyword", "seller": "keyword", "tags": "keywords", "year": "integer",
@@ -33,8 +35,19 @@ def is_of(kind, value):
     return type(value) in kinds[kind]
 
 
+def having(name, test):
+    """Return a function of Items: the mask of those that have the attribute, and with such a value."""
+    def mask(items):
+        where, values = items.column(name)
+        out = np.zeros(len(items), bool)
+        out[where] = [test(value) for value in values]
+        return out
+    return mask
+
+
 class Parser:
-    """Recursive descent over a filter that is known to be right. Each rule returns a function of an item."""
+    """Recursive descent over a filter that is known to be right. Each rule returns a function of Items: the mask of
+    those that it admits."""
 
     def __init__(self, text, parameters, types):
         self.parameters, self.types = parameters, types
@@ -66,18 +79,18 @@ class Parser:
         terms = [self.conjunction()]
         while self.skip("or"):
             terms.append(self.conjunction())
-        return lambda item: any(term(item) for term in terms)
+        return lambda items: np.logical_or.reduce([term(items) for term in terms])
 
     def conjunction(self):
         terms = [self.operand()]
         while self.skip("and"):
             terms.append(self.operand())
-        return lambda item: all(term(item) for term in terms)
+        return lambda items: np.logical_and.reduce([term(items) for term in terms])
 
     def operand(self):
         if self.skip("not"):
             inner = self.operand()
-            return lambda item: not inner(item)
+            return lambda items: ~inner(items)
         if self.skip("("):
             inner = self.filter()
             self.expect(")")
@@ -86,7 +99,7 @@ class Parser:
             self.expect("(")
             name = self.attribute()
             self.expect(")")
-            return lambda item: name in item
+            return having(name, lambda x: True)
         name = self.attribute()
         return self.comparison(name, self.types[name])
 
@@ -97,20 +110,20 @@ class Parser:
     def comparison(self, name, kind):
         operator = self.skip("=", "!=", "<", "<=", ">", ">=", "between", "in", "has")
         if operator is None:
-            return lambda item: item.get(name) is True
+            return having(name, lambda x: x is True)
         if operator in ("in", "has"):
             values = self.values(kind)
             if operator == "has":
-                return lambda item: not set(item.get(name, ())).isdisjoint(values)
-            return lambda item: name in item and any(item[name] == value for value in values)
+                return having(name, lambda x: not set(x).isdisjoint(values))
+            return having(name, lambda x: any(x == value for value in values))
         value = self.value(kind)
         if operator == "between":
             self.expect("and")
             end = self.value(kind)
-            return lambda item: name in item and value <= item[name] <= end
+            return having(name, lambda x: value <= x <= end)
         compare = {"=": lambda x: x == value, "!=": lambda x: x != value, "<": lambda x: x < value,
                    "<=": lambda x: x <= value, ">": lambda x: x > value, ">=": lambda x: x >= value}[operator]
-        return lambda item: name in item and compare(item[name])
+        return having(name, compare)
 
     def values(self, kind):
         if not self.skip("("):
@@ -139,12 +152,35 @@ class Parser:
 
 
 def parse(text, parameters, types):
+    """Return a function of Items: the mask of those that the filter admits."""
     if not text.strip():
-        return lambda item: True
+        return lambda items: np.ones(len(items), bool)
     parser = Parser(text, parameters, types)
     admits = parser.filter()
     assert parser.next == len(parser.tokens), f"{text!r} goes on after a filter"
     return admits
+
+
+class Items(list):
+    """The attributes of items, as plain values by name. It keeps what it has found out."""
+
+    def __init__(self, attributes):
+        super().__init__(attributes)
+        self.columns, self.masks = {}, {}
+
+    def column(self, name):
+        """Return the numbers of the items that have the attribute, and its values."""
+        if name not in self.columns:
+            where = [i for i, item in enumerate(self) if name in item]
+            self.columns[name] = np.array(where, np.intp), [self[i][name] for i in where]
+        return self.columns[name]
+
+    def admitted(self, text, parameters, types):
+        """Return the mask of the items that the filter admits."""
+        query = text, repr(parameters)
+        if query not in self.masks:
+            self.masks[query] = parse(text, parameters, types)(self)
+        return self.masks[query]
 
 
 class Draw:

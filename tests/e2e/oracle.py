@@ -67,7 +67,7 @@ class Space:
         held = sorted((key, item.parts[name], item) for key, item in items.items() if name in item.parts)
         self.keys = [key for key, _, _ in held]
         self.rows = np.array([row for _, row, _ in held], np.intp)
-        self.attributes = [item.attributes for _, _, item in held]
+        self.attributes = filters.Items(item.attributes for _, _, item in held)
         self.index = {key: i for i, key in enumerate(self.keys)}
 
 
@@ -257,8 +257,8 @@ class Oracle:
 
     def _find_admitted(self, query, answer, space):
         """Return a mask of the items that the query admits and that are alive at the answer's time."""
-        admits = filters.parse(query.filter, [wire.value_of(value) for value in query.parameters], self.types)
-        admitted = np.array([admits(attributes) for attributes in space.attributes], bool)
+        parameters = [wire.value_of(value) for value in query.parameters]
+        admitted = space.attributes.admitted(query.filter, parameters, self.types).copy()
         assert answer.HasField("time_unix_ms") == bool(self.lifetimes), "the answer has a time just with lifetimes"
         if self.lifetimes:
             admitted &= np.array([self.lifetimes.is_alive(attributes, answer.time_unix_ms)

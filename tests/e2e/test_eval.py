@@ -562,8 +562,8 @@ class Filters(Case):
             *files, scores = self.files(similarity)
             for _ in range(3):
                 text, parameters = self.draw.filter()
-                admits = filters.parse(text, parameters, filters.TYPES)
-                left = np.array([admits(self.attributes.get(int(i), {})) for i in self.ids])
+                items = filters.Items(self.attributes.get(int(i), {}) for i in self.ids)
+                left = items.admitted(text, parameters, filters.TYPES)
                 more = ["--filter", text, "--attributes", path, *self.types]
                 if parameters:
                     more += ["--parameters", json.dumps(parameters)]

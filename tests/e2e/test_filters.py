@@ -124,6 +124,7 @@ class Changes(FilterCase):
         for _ in range(3):
             self.change_and_ask()
         self.check_counters()
+        self.check_attributes()
         self.finish()
         self.system.daemon.stop()
 
@@ -134,6 +135,13 @@ class Changes(FilterCase):
         self.assertEqual(counters["filtered_items"], sum(answer.counts.items for answer in answers))
         self.assertEqual(counters["filtered_admitted"], sum(answer.counts.admitted for answer in answers))
         self.assertTrue(0 < counters["filtered_few"] < counters["filtered"])
+
+    def check_attributes(self):
+        """The status shows the attributes of the configuration, and how many items have each."""
+        items = self.system.oracle.state(self.system.oracle.end()).items.values()
+        shown = {row["name"]: (row["type"], row["items"]) for row in self.system.daemon.status()["attributes"]}
+        self.assertEqual(shown, {name: (kind, sum(name in item.attributes for item in items))
+                                 for name, kind in filters.TYPES.items()})
 
     def test_a_wrong_filter_is_an_error_and_a_wrong_attribute_a_dead_letter(self):
         system = self.open().open()

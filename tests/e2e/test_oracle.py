@@ -96,12 +96,13 @@ class Filters(unittest.TestCase):
         types = dict(re.findall(r"^  (\w+): (\w+)$", examples, re.M))
         items = [json.loads(line) for line in re.findall(r"^\{.*\}$", examples, re.M)]
         rows = re.findall(r"^\| `(.+?)` \| (?:`(.+?)`)? ?\| (.+?) \|$", examples, re.M)
+        attributes = filters.Items(item["attributes"] for item in items)
         self.assertEqual((len(types), len(items)), (6, 4))
         self.assertGreater(len(rows), 15)
         for text, parameters, due in rows:
             with self.subTest(filter=text):
-                admits = filters.parse(text, json.loads(parameters or "[]"), types)
-                found = [item["id"] for item in items if admits(item["attributes"])]
+                admitted = attributes.admitted(text, json.loads(parameters or "[]"), types)
+                found = [item["id"] for item, is_in in zip(items, admitted) if is_in]
                 self.assertEqual(", ".join(found) or "nothing", due)
 
 
