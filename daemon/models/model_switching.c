@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "base/log.h"
+#include "base/size.h"
 #include "daemon/models/model_asked.h"
 #include "daemon/models/model_index.h"
 #include "engine/engine_spaces.h"
@@ -45,14 +46,14 @@ static uint32_t choose(const struct model_work *w, size_t space)
   return can_answer(w, space, 1) ? 1 : w->current[space];
 }
 
-/* Say which generations were to answer since when. */
+/* Say which generations were to answer since when: the newest ones. Before the first switch that was generation 1. */
 static void note_history(struct model_work *w, size_t space)
 {
   const struct model_space *said = model_state_find(w->state, model_asked_name(w, space));
   struct model_switch history[SWITCH_BOARD_ROWS] = { { .to = 1, .at_ms = INT64_MIN } };
-  size_t n = 1;
+  size_t n_switches = said ? said->n_switches : 0, n = n_switches < SWITCH_BOARD_ROWS;
 
-  for (size_t i = 0; said && i < said->n_switches; i++)
+  for (size_t i = n_switches - size_min(n_switches, SWITCH_BOARD_ROWS); i < n_switches; i++)
     history[n++] = said->switches[i];
   for (size_t i = 0; i < n; i++) {
     if (!can_answer(w, space, history[i].to))

@@ -24,10 +24,10 @@ struct switch_board {
 err_t switch_board_init(size_t n_spaces, struct switch_board *out);
 void switch_board_fini(struct switch_board *b);
 
-/* Space for the whole history of a space, and for what it began with. */
-enum { SWITCH_BOARD_ROWS = MODEL_SWITCHES_MAX + 1 };
+/* More switches than there are within a minute or two. */
+enum { SWITCH_BOARD_ROWS = 8 };
 
-/* Say which generations a space had, before the newest of them becomes current.
+/* Say which generations a space had last, before the newest of them becomes current.
  *
  * switches  [n] up to SWITCH_BOARD_ROWS, by rising time. `to` is 0 for a generation that cannot be searched: the
  * current one stands in for it

@@ -14,6 +14,11 @@ def part_name(generation):
     return "books" if generation == 1 else f"books@{generation}"
 
 
+def name_of(generation):
+    """The name of a generation's part that says which one it is, of the first one too."""
+    return f"books@{generation}"
+
+
 def digest(path):
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 

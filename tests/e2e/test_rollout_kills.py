@@ -16,7 +16,7 @@ import data
 import generations
 import models
 import real_broker
-from generations import ControlTopic, current, digest, rows
+from generations import ControlTopic, current, digest, name_of, rows
 from harness import Case, Daemon, System, eventually, merged
 from victims import Victims
 from wire import pb
@@ -29,10 +29,6 @@ MODELS = 8                   # files: generation n has the n-th of them, modulo 
 SHAPES = {"bilinear": {"n": 12}, "weighted_dot": {"n": 12}, "mol": {}, "recjpq": {"m": 8, "b": 64, "d": 64}}
 PER_TURN = {"queries": 2, "items": 1, "backfill": 20}
 TURN_S, EVENT_S, DOWN_S = 0.02, 0.4, 1.5  # a turn; on average between events; at most before a restart
-
-
-def name_of(generation):
-    return f"books@{generation}"
 
 
 def setUpModule():

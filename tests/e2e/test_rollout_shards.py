@@ -132,20 +132,15 @@ class RolloutShards(Case):
             self.assertEqual((joined.parts.answered, joined.parts.of), (N_SHARDS, N_SHARDS))
 
     def check_load(self, queries):
-        """Check each answer. Parts of two generations meet only if a busy shard reads a switch late. Return the
-        generations."""
-        answered, n_partial = set(), 0
+        """Check each answer: none is an error, as parts of two generations never met. Return the generations."""
+        answered = set()
         found = self.answers(queries)
         for query, whole, joined in sorted(found, key=lambda row: sum(p.next for p in row[1].watermark)):
             self.check(query, whole)
         for query, whole, joined in sorted(found, key=lambda row: sum(p.next for p in row[2].watermark)):
-            if pb.Error.Code.Name(joined.error.code) == "PARTIAL":
-                n_partial += 1
-                continue
             self.check(query, joined)
             answered.add(joined.generation)
-        print(f" [{len(queries)} queries, {n_partial} of them partial] ", end="", flush=True)
-        self.assertLess(n_partial, len(queries) / 100)
+        print(f" [{len(queries)} queries] ", end="", flush=True)
         return answered
 
     # ---------------------------------------------------------------------------------------------------- cases

@@ -18,7 +18,7 @@ import generations
 import models
 import real_broker
 import shards
-from generations import ControlTopic, current, digest, rows
+from generations import ControlTopic, current, digest, name_of, rows
 from harness import SLOWNESS, Case, System, eventually
 from victims import Victims
 from wire import pb
@@ -29,10 +29,6 @@ GENERATIONS = (1, 2, 3)
 PER_TURN = {"queries": 2, "items": 2}
 TURN_S, EVENT_S, DOWN_S = 0.05, 0.6, 1.5  # a turn; on average between events; at most before a restart
 AHEAD_MS = 2000                           # of a switch: until then all shards that are up have read it
-
-
-def name_of(generation):
-    return f"books@{generation}"
 
 
 def setUpModule():
@@ -124,7 +120,8 @@ class ShardsKills(Case):
         self.system.oracle.check(asked, got)
 
     def judge(self):
-        """Check each answer, and that there is one to each query. Return the generations that answered."""
+        """Check each answer, and that there is one to each query. Return the generations that answered queries which name
+        none."""
         self.system.client.wait([q.id for q in self.queries], 90)
         for merge in self.layout.merges:
             eventually(lambda: merge.status()["counters"]["open_queries"] == 0, "merges to have no parts")
@@ -136,7 +133,7 @@ class ShardsKills(Case):
         pairs.sort(key=lambda pair: sum(p.next for p in pair[1].watermark))
         for query, answer in pairs:
             self.check(query, answer)
-        return {answer.generation for query, answer in pairs if answer.space == "books"}
+        return {answer.generation for query, answer in pairs if query.space == "books"}
 
     def settle(self):
         self.victims.note("no more events")
@@ -158,6 +155,7 @@ class ShardsKills(Case):
     def test_each_query_is_answered_once_while_models_are_switched_and_processes_die(self):
         self.begin()
         self.victims.begin()
+        self.control.switch(2, AHEAD_MS)  # there is one switch at least
         began = event_due = time.monotonic()
         while time.monotonic() < began + SECONDS:
             for _ in range(PER_TURN["queries"]):
@@ -173,8 +171,8 @@ class ShardsKills(Case):
         for _ in range(20):
             self.ask(at_least=self.system.positions())
         answered = self.judge()
-        print(f" {len(self.queries)} queries, answered by the generations {sorted(answered)}; {len(self.victims.events)} events"
-              " ", end="", flush=True, file=sys.stderr)
+        print(f" {len(self.queries)} queries, answered by the generations {sorted(answered)}; "
+              f"{len(self.victims.events)} events ", end="", flush=True, file=sys.stderr)
         self.assertGreater(len(answered), 1)
         self.assertIn("killed", "".join(self.victims.events))
         self.layout.stop()

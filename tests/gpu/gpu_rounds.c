@@ -293,8 +293,8 @@ static size_t count_value(const struct answer *answer, const struct value *value
   return n;
 }
 
-/* The best item that an approximate answer lacks, and that its max_per does not leave out, is not above its bound, up
- * to the rounding of a score that the method has not computed. */
+/* Look at the best item that an approximate answer lacks, and that its max_per does not leave out. It is not above the
+ * bound. The method may not have computed its score, so that may be rounded differently. */
 static void check_bound(const struct query *query, const struct answer *exact, const struct answer *answer)
 {
   for (size_t i = 0; i < exact->n_hits; i++) {
