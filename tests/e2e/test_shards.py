@@ -124,8 +124,10 @@ class Same(ShardsCase):
     def draw(self, name, method, **fields):
         return self.system.queries.draw(name, method, at_least=self.system.positions(), **fields)
 
-    def random_query(self, name, method):
+    def random_query(self, name, method, at_least=True):
         rng, query = self.system.rng, self.draw(name, method)
+        if not at_least:
+            query.ClearField("at_least")
         if rng.random() < 0.3:
             query.filter, limit = "price < $1", query.parameters.add()
             limit.integer = int(rng.integers(1, 100))
@@ -146,6 +148,13 @@ class Same(ShardsCase):
             query.k = 3000
         return query
 
+    def assert_same(self, query, whole, joined):
+        self.assertFalse(whole.HasField("error"), whole.error.message)
+        limit = query.max_per.n > 0
+        self.assertEqual(shards.same(joined, limit), shards.same(whole, limit),
+                         f"{query.space} {query.method} k={query.k}")
+        self.assertEqual((joined.parts.answered, joined.parts.of), (N_SHARDS, N_SHARDS))
+
     def test_exact_answers_are_those_of_one_daemon(self):
         n = 0
         for _ in range(4):
@@ -154,11 +163,7 @@ class Same(ShardsCase):
             queries = [self.random_query(name, method) for name, model in spaces.items()
                        for method in exact_methods(model) for _ in range(6)]
             for query, whole, joined in self.ask_both(queries):
-                self.assertFalse(whole.HasField("error"), whole.error.message)
-                limit = query.max_per.n > 0
-                self.assertEqual(shards.same(joined, limit), shards.same(whole, limit),
-                                 f"{query.space} {query.method} k={query.k}")
-                self.assertEqual((joined.parts.answered, joined.parts.of), (N_SHARDS, N_SHARDS))
+                self.assert_same(query, whole, joined)
                 n += 1
         print(f" [{n} answers compared] ", end="", flush=True)
 
@@ -174,6 +179,21 @@ class Same(ShardsCase):
         pairs = [(q, shards.by_topic(self.system.client, q.id)[self.topics[1]][0]) for q in queries]
         for query, answer in sorted(pairs, key=lambda pair: sum(p.next for p in pair[1].watermark)):
             self.system.oracle.check(query, answer, self.system.client.asked_ms[query.id])
+
+    def test_answers_at_the_same_watermark_are_the_same_while_the_catalogue_changes(self):
+        n = n_equal = 0
+        for _ in range(24):
+            self.change(self.system, 5)
+            queries = [self.random_query(name, data.pick(self.system.rng, exact_methods(model)), at_least=False)
+                       for name, model in spaces.items() for _ in range(3)]
+            for query, whole, joined in self.ask_both(queries):
+                n += 1
+                if list(whole.watermark) == list(joined.watermark):
+                    n_equal += 1
+                    self.assert_same(query, whole, joined)
+        self.system.sync()
+        print(f" [{n_equal} of {n} answers at the same watermark] ", end="", flush=True)
+        self.assertGreater(n_equal, n // 10, "hardly any answers could be compared")
 
     def test_no_shard_returns_what_a_user_has_seen(self):
         first = self.draw("dot", "exact", k=40)
