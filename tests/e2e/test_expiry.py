@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of lifetimes: items expire and come out of their embargo as the daemon's clock goes on, with no message."""
 
-import struct
 import tempfile
 import time
 import unittest
@@ -13,7 +12,8 @@ import data
 import filters
 import models
 import real_broker
-from harness import Case, System, build_dir, eventually
+from clocks import SteppedClock
+from harness import Case, System, eventually
 from oracle import Lifetimes, check_epochs
 from wire import pb
 
@@ -50,25 +50,12 @@ class ExpiryCase(Case):
         self.addCleanup(system.close)
         for kind in ("catalogue", "queries", "answers", "dead-letters") if broker else ():
             broker.create_topic(system.topic(kind), 2, {"cleanup.policy": "compact"} if kind == "catalogue" else {})
-        self.offset = system.folder / "offset"
-        self.offset.write_bytes(struct.pack("<q", (NOW_MS - time.time_ns() // 10**6) * 10**6))
-        system.daemon.environment = {"LD_PRELOAD": str(build_dir() / "tests" / "libstep_clock.so"),
-                                     "STEP_CLOCK": str(self.offset),
-                                     # jemalloc's threads wait by the machine's wall clock: behind it, they would spin.
-                                     "MALLOC_CONF": "background_thread:false"}
+        self.clock = SteppedClock(system.daemon, NOW_MS - time.time_ns() // 10**6)
         system.open()
         self.keys = [b"item-%04d" % i for i in range(N_ITEMS)]
         for key in self.keys:
             system.put(key)
         system.sync()
-
-    def now_ms(self):
-        return (time.time_ns() + struct.unpack("<q", self.offset.read_bytes())[0]) // 10**6
-
-    def step(self, ms):
-        stepped = struct.unpack("<q", self.offset.read_bytes())[0] + ms * 10**6
-        with open(self.offset, "r+b") as file:  # write in place, because the daemon has mapped the file
-            file.write(struct.pack("<q", stepped))
 
     def ask_random(self, n=3):
         """Ask every space, by every method, with and without filters and boosts."""
@@ -108,8 +95,8 @@ class ExpiryCase(Case):
 
     def pass_time(self, ms):
         """Let the clock go on, and wait until the last change in between is visible. No record is written."""
-        self.step(ms)
-        past = [moment for moment in self.moments() if moment <= self.now_ms()]
+        self.clock.step(ms)
+        past = [moment for moment in self.moments() if moment <= self.clock.now_ms()]
         self.wait_for(past[-1])
 
     def change(self):
@@ -175,7 +162,7 @@ class Time(ExpiryCase):
 
     def test_an_item_expires_is_renewed_and_is_embargoed(self):
         self.open()
-        key, now = self.keys[7], self.now_ms()
+        key, now = self.keys[7], self.clock.now_ms()
         self.put_whole(key, begins=None, ends=now + 60 * MINUTE_MS)
         self.assertIn(key, self.keys_found())
         self.pass_time(60 * MINUTE_MS)
@@ -196,7 +183,7 @@ class Time(ExpiryCase):
         self.open()
         self.pass_time(100 * MINUTE_MS)
         before = self.keys_found()
-        self.step(-100 * MINUTE_MS)
+        self.clock.step(-100 * MINUTE_MS)
         self.put_lifetime(b"another item", available=True)  # without parts: an epoch is published
         self.assertEqual(self.keys_found(), before)
         self.ask_random(1)
@@ -209,13 +196,13 @@ class Sweep(ExpiryCase):
         self.open({"catalogue": {"delete_expired_after_s": 30 * DAY_MS // 1000}}, has_broker=True)
         system, renewed, lost = self.system, self.keys[7], self.keys[8]
         for key in (renewed, lost):
-            self.put_whole(key, begins=None, ends=self.now_ms() + DAY_MS)
-        self.step(2 * DAY_MS)
+            self.put_whole(key, begins=None, ends=self.clock.now_ms() + DAY_MS)
+        self.clock.step(2 * DAY_MS)
         eventually(lambda: lost not in self.keys_of_dot(), "the end of an item")
-        self.put_lifetime(renewed, ends=self.now_ms() + 40 * DAY_MS)
+        self.put_lifetime(renewed, ends=self.clock.now_ms() + 40 * DAY_MS)
         self.assertIn(renewed, self.keys_of_dot())
-        self.step(31 * DAY_MS)
-        until_ms = self.now_ms() - 30 * DAY_MS
+        self.clock.step(31 * DAY_MS)
+        until_ms = self.clock.now_ms() - 30 * DAY_MS
         items = system.oracle.state(system.oracle.end()).items
         due = {key for key, item in items.items() if item.attributes.get("ends", until_ms + 1) <= until_ms}
         eventually(lambda: system.daemon.status()["items"] == len(items) - len(due), "the sweep")
@@ -241,7 +228,7 @@ class Sweep(ExpiryCase):
     def check_kept(self, keys):
         """Check that the daemon has just the items of these keys, and returns those that are alive."""
         items = self.system.oracle.state(self.system.oracle.end()).items
-        alive = {k for k in keys if "dot" in items[k].parts and LIFETIMES.is_alive(items[k].attributes, self.now_ms())}
+        alive = {k for k in keys if "dot" in items[k].parts and LIFETIMES.is_alive(items[k].attributes, self.clock.now_ms())}
         self.assertEqual(self.system.daemon.status()["items"], len(keys))
         self.assertEqual(self.keys_of_dot(), alive)
 
@@ -253,8 +240,8 @@ class Restart(ExpiryCase):
         for end in (self.system.daemon.stop, self.system.daemon.kill):
             self.finish()
             end()
-            self.step(200 * MINUTE_MS)
-            began_ms = self.now_ms()
+            self.clock.step(200 * MINUTE_MS)
+            began_ms = self.clock.now_ms()
             self.system.daemon.start()
             answer = self.ask()
             self.assertGreaterEqual(answer.time_unix_ms, began_ms)

@@ -3,7 +3,6 @@
 """Tests of wall-clock steps, an hour back or forward, under a running daemon: no wait may become longer."""
 
 import re
-import struct
 import time
 
 from confluent_kafka import Consumer, TopicPartition
@@ -11,7 +10,8 @@ from confluent_kafka import Consumer, TopicPartition
 import data
 import models
 import real_broker
-from harness import QUIET, SLOWNESS, Case, System, build_dir, eventually
+from clocks import SteppedClock
+from harness import QUIET, SLOWNESS, Case, System, eventually
 from wire import pb
 
 HOUR_S = 3600
@@ -30,12 +30,7 @@ class Clock(Case):
         self.system = system = System(paths, spaces, {"query": {"at_least_timeout_ms": int(5000 * SLOWNESS)}},
                                       broker.bootstrap, name, name)
         self.addCleanup(system.close)
-        self.offset = system.folder / "offset"
-        self.offset.write_bytes(bytes(8))
-        system.daemon.environment = {"LD_PRELOAD": str(build_dir() / "tests" / "libstep_clock.so"),
-                                     "STEP_CLOCK": str(self.offset),
-                                     # jemalloc's threads wait by the machine's wall clock: behind it, they would spin.
-                                     "MALLOC_CONF": "background_thread:false"}
+        self.clock = SteppedClock(system.daemon)
         for kind, partitions in (("catalogue", 2), ("queries", 3), ("answers", 3), ("dead-letters", 1)):
             broker.create_topic(system.topic(kind), partitions)
         system.open()
@@ -46,11 +41,6 @@ class Clock(Case):
             self.system.put(b"item-%d" % i)
         self.system.sync()
         self.system.ask([self.system.queries.draw("movies", at_least=self.system.positions()) for _ in range(5)])
-
-    def step(self, seconds):
-        self.now = getattr(self, "now", 0) + seconds
-        with open(self.offset, "r+b") as file:  # write in place, because the daemon has mapped the file
-            file.write(struct.pack("<q", self.now * 10**9))
 
     def ask_too_much(self):
         """Send a query that waits for records nobody writes. It gets an error when its wait times out."""
@@ -83,7 +73,7 @@ class Clock(Case):
         self.system.client.flush()
         time.sleep(0.5)
         self.system.put(b"item-on-its-way")
-        self.step(seconds)
+        self.clock.step(1000 * seconds)
         self.system.client.wait([before.id], 15)
         self.check_all_goes_on()
         found = re.search(r"event=clock_stepped by_ms=(-?\d+) .*", self.system.daemon.log())
@@ -108,7 +98,7 @@ class Clock(Case):
         self.stop()
 
     def test_a_step_back_right_before_the_stop(self):
-        self.step(-HOUR_S)
+        self.clock.step(-1000 * HOUR_S)
         self.stop()
 
 
