@@ -22,6 +22,7 @@ import models
 import real_broker
 import shards
 import wire
+from clocks import SteppedClock
 from harness import PATIENT, SLOWNESS, Case, System, TopicReader, build_dir, eventually, to_yaml
 from wire import pb
 
@@ -374,11 +375,13 @@ class Load:
 class Failures(ShardsCase):
     """Processes that die, stop, or are away. Each test has topics of its own."""
 
-    def open(self, name, n, partitions=8, **layout):
+    def open(self, name, n, partitions=8, clocks_ahead_s=(), **layout):
         self.system = self.make(name, partitions=partitions)
         self.addCleanup(self.system.close)
         self.layout = shards.Layout(self.system, n, **layout)
         self.addCleanup(self.layout.close)
+        for shard, ahead_s in zip(self.layout.shards, clocks_ahead_s):
+            SteppedClock(shard, 1000 * ahead_s)
         self.system.connect([self.system.topic("merged")])
         self.fill(self.system, 200)
         self.layout.open()
@@ -641,6 +644,26 @@ class Failures(ShardsCase):
         self.assertGreater(found[partial.id].times.merged_us, wait_ms * 900)
         self.assertLess(found[soon.id].times.merged_us, wait_ms * 900)
         self.assertRegex(self.layout.merges[0].get("/readyz")[1], r"shard 1 of 3: heard")
+
+    def test_clocks_that_differ_by_minutes(self):
+        """They matter to queries with a deadline only: a shard that is ahead of it refuses them, and is named."""
+        load = self.open("clocks", 3, n_merges=1, clocks_ahead_s=(-300, 0, 300),
+                         merge_config={"merge": {"wait_ms": int(60000 * SLOWNESS)}})
+        load.more(40)
+        soon, partial, late = (
+            load.system.queries.draw("dot", "exact", k=10, allow_partial=allows,
+                                     deadline_unix_ms=int((time.time() + s) * 1000))
+            for s, allows in ((120, False), (120, True), (900, False)))
+        for query in (soon, partial, late):
+            load.queries[query.id] = query
+            load.system.send(query)
+        answers = {i: found[0] for i, found in load.wait().items()}
+        refused = answers.pop(soon.id)
+        load.system.oracle.check_error(soon, refused, "DEADLINE_PASSED")
+        self.assertIn("shard 2", refused.error.message)
+        for query_id, answer in answers.items():
+            self.assertFalse(answer.HasField("error"), answer.error.message)
+            self.assertEqual((answer.parts.answered, answer.parts.of), (2 if query_id == partial.id else 3, 3))
 
     def test_replicas_of_a_shard_take_over(self):
         """Two shards with two replicas each. What the survivor searches again is answered once."""
