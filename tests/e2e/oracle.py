@@ -151,6 +151,8 @@ class Oracle:
         if not record.value:
             raise wire.WireError("the value is empty")
         item = wire.decode_item(record.value, record.headers)
+        if not item.parts and not item.attributes:
+            raise wire.WireError("the item has no parts and no attributes")
         unknown = set(item.parts) - set(self.spaces)
         if unknown:
             raise wire.WireError(f"unknown spaces {sorted(unknown)}")

@@ -147,10 +147,12 @@ class Replay(unittest.TestCase):
         self.put(0, b"a", self.item(x=[1, 2]))
         for offset, (key, value) in enumerate([
                 (b"a", b""), (b"a", b"\xff\xff"), (b"a", self.item(z=[1, 2])), (b"a", self.item(x=[1, 10])),
-                (b"a", self.item(x=[3, 3], y=[1])), (None, self.item(x=[1, 2])), (b"", None), (b"k" * 257, None)], 1):
+                (b"a", self.item(x=[3, 3], y=[1])), (None, self.item(x=[1, 2])), (b"", None), (b"k" * 257, None),
+                (b"b", b"{}")], 1):
             self.put(offset, key, value)
-        self.assertEqual(sorted(self.oracle.rejected), [(0, o) for o in range(1, 9)])
+        self.assertEqual(sorted(self.oracle.rejected), [(0, o) for o in range(1, 10)])
         self.assertEqual(self.keys("x", p0=99), [b"a"])
+        self.assertEqual(list(self.oracle.state({0: 99}).items), [b"a"])
 
 
 class Checker(unittest.TestCase):
