@@ -63,8 +63,8 @@ class Replicas:
         item = pb.Item()
         item.parts[SPACE].codes = bytes(MODEL["m"])
         head = item.SerializeToString()[:-MODEL["m"]]
-        producer = Producer({**QUIET, "bootstrap.servers": self.broker.bootstrap, "linger.ms": 50, "acks": "all",
-                             "queue.buffering.max.messages": 1000000})
+        producer = Producer({**QUIET, "bootstrap.servers": self.broker.bootstrap, "linger.ms": 50,
+                             "enable.idempotence": True, "queue.buffering.max.messages": 1000000})
         for number in range(self.n_items):
             value = head + self.rng.bytes(MODEL["m"])
             while True:
@@ -115,7 +115,8 @@ class Load:
         self.errors = []
         self.is_sending, self.is_reading = True, True
         settings = {**QUIET, "bootstrap.servers": replicas.broker.bootstrap}
-        self.producer = Producer({**settings, "linger.ms": 0, "acks": "all"})
+        # Idempotent: a query that is written twice is answered twice.
+        self.producer = Producer({**settings, "linger.ms": 0, "enable.idempotence": True})
         self.consumer = Consumer({**settings, "group.id": "load", "enable.auto.commit": False,
                                   "fetch.wait.max.ms": 100})
         topic = replicas.topic("answers")
@@ -181,6 +182,12 @@ class Load:
 
     def n_sent(self):
         return len(self.sent)
+
+    def n_written(self):
+        """Return how many records the query topic has."""
+        topic = self.replicas.topic("queries")
+        return sum(self.consumer.get_watermark_offsets(TopicPartition(topic, p))[1]
+                   for p in range(self.n_partitions))
 
     def wait_sent(self, n):
         """Wait until n more queries are sent."""

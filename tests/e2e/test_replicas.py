@@ -41,7 +41,8 @@ class ReplicasCase(unittest.TestCase):
 
     def assert_all_answered_once(self, load):
         self.assert_all_answered(load)
-        self.assertEqual(load.twice(), [], "these queries were answered more than once")
+        self.assertEqual(load.twice(), [], "these queries were answered more than once; a producer that repeats requests "
+                         f"wrote {load.n_written()} records for {load.n_sent()} queries and the warm-up")
 
 
 class Stops(ReplicasCase):
