@@ -90,6 +90,8 @@ struct query {
   struct span tree_key;           /* equal bytes for equal trees */
   struct max_per max_per;
   struct mmr mmr;
+  bool has_min_score; /* the next field is known */
+  float min_score;    /* finite: hits with lower scores are left out */
   struct boost *boosts;
   size_t n_boosts;
   bool has_now;            /* the next field is known */
@@ -173,6 +175,7 @@ enum verdict {
   VERDICT_MISSED = 10,
   VERDICT_CROWDED_OUT = 11,
   VERDICT_PASSED_OVER = 12,
+  VERDICT_TOO_LOW = 13,
 };
 
 /* Why an item is a hit, or not. */

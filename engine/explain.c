@@ -4,6 +4,7 @@
 #include "engine/explain.h"
 
 #include "base/crowding.h"
+#include "engine/min_score.h"
 
 static bool is_among(const struct span *keys, size_t n, struct span key)
 {
@@ -106,7 +107,9 @@ static void rank(const struct explain *e, const struct answer *answer, struct ex
   size_t at = find_hit(answer->hits, answer->n_hits, item->key);
   const struct hit *last = answer->n_hits ? &answer->hits[answer->n_hits - 1] : NULL;
 
-  if (at < answer->n_hits) {
+  if (min_score_is_missed(e->query, item->score)) {
+    item->verdict = VERDICT_TOO_LOW;
+  } else if (at < answer->n_hits) {
     item->verdict = VERDICT_HIT;
     item->rank = (uint32_t)at + 1;
   } else if (answer->n_hits < e->query->k || is_before(item, last)) {

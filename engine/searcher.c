@@ -9,6 +9,7 @@
 #include "engine/explain.h"
 #include "engine/hit_attributes.h"
 #include "engine/like.h"
+#include "engine/min_score.h"
 #include "engine/mmr.h"
 #include "engine/search_rounds.h"
 
@@ -159,6 +160,7 @@ static err_t search_arena(struct search *s, const struct query *const *queries, 
   for (size_t i = 0; i < n; i++) {
     if (answers[i].error)
       continue;
+    min_score_cut(queries[i], &answers[i]);
     if (queries[i]->n_explain > 0)
       TRY(explain(s, resolved[i], &s->admission.admits[i], &answers[i]));
     if (queries[i]->mmr.diversity > 0)

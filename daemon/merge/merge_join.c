@@ -209,6 +209,12 @@ static enum verdict verdict_of(const struct partial *head, const struct explanat
   return head->max_per && item->verdict != VERDICT_MISSED ? VERDICT_CROWDED_OUT : VERDICT_MISSED;
 }
 
+/* Does the verdict depend on the hits of other shards? */
+static bool depends_on_hits(enum verdict verdict)
+{
+  return verdict >= VERDICT_HIT && verdict != VERDICT_TOO_LOW;
+}
+
 /* Compare an item that its shard admits with the joined hits. */
 static void rank(const struct answer *out, const struct partial *head, struct explanation *item)
 {
@@ -234,7 +240,7 @@ static err_t join_explanations(const struct merge_part *const *parts, size_t n, 
   TRY(region_array(r, out->n_explanations, sizeof *out->explanations, &out->explanations));
   for (size_t i = 0; i < out->n_explanations; i++) {
     out->explanations[i] = find_explanation(parts, n, i);
-    if (out->explanations[i].verdict >= VERDICT_HIT)
+    if (depends_on_hits(out->explanations[i].verdict))
       rank(out, &parts[0]->head, &out->explanations[i]);
   }
   return ERR_OK;

@@ -23,8 +23,7 @@ static_assert((int)VERDICT_SEEN == (int)SLUICE__V1__EXPLANATION__VERDICT__SEEN, 
 static_assert((int)VERDICT_HIT == (int)SLUICE__V1__EXPLANATION__VERDICT__HIT, "the verdicts of the schema");
 static_assert((int)VERDICT_CROWDED_OUT == (int)SLUICE__V1__EXPLANATION__VERDICT__CROWDED_OUT,
               "the verdicts of the schema");
-static_assert((int)VERDICT_PASSED_OVER == (int)SLUICE__V1__EXPLANATION__VERDICT__PASSED_OVER,
-              "the verdicts of the schema");
+static_assert((int)VERDICT_TOO_LOW == (int)SLUICE__V1__EXPLANATION__VERDICT__TOO_LOW, "the verdicts of the schema");
 static_assert((int)VERDICT_MISSED == (int)SLUICE__V1__EXPLANATION__VERDICT__MISSED, "the verdicts of the schema");
 
 /* Fields that JSON shows even if they are 0, because a reader expects them. */

@@ -161,6 +161,15 @@ static err_t read_mmr(const Sluice__V1__Mmr *from, struct query *out)
   return ERR_OK;
 }
 
+static err_t read_min_score(const Sluice__V1__Query *query, struct query *out)
+{
+  out->has_min_score = message_has(&query->base, "min_score");
+  out->min_score = out->has_min_score ? query->min_score : 0.0f;
+  if (!isfinite(out->min_score))
+    FAIL(ERR_QUERY, "min_score: it must be a number, and not infinite");
+  return ERR_OK;
+}
+
 /* The engine verifies the attribute and the filter. */
 static err_t read_boost(const Sluice__V1__Boost *from, struct region *r, struct boost *out)
 {
@@ -235,6 +244,7 @@ static err_t read_fields(const Sluice__V1__Query *query, struct region *r, struc
   TRY(read_filter(query, r, out));
   TRY(read_max_per(query->max_per, out));
   TRY(read_mmr(query->mmr, out));
+  TRY(read_min_score(query, out));
   TRY(read_boosts(query, r, out));
   TRY(read_attributes(query, r, out));
   out->method = span_of_str(query->method);

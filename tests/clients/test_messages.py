@@ -101,6 +101,14 @@ class Queries(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "the diversity of mmr is above 0, and at most 1"):
                 Query("films", 2, [1, 0], mmr=wrong).message("id", 1700)
 
+    def test_hits_with_a_least_score(self):
+        self.assertEqual(Query("films", 2, [1, 0], min_score=0).message("id", 1700).min_score, 0)
+        self.assertTrue(Query("films", 2, [1, 0], min_score=0).message("id", 1700).HasField("min_score"))
+        self.assertFalse(Query("films", 2, [1, 0]).message("id", 1700).HasField("min_score"))
+        for wrong in (float("nan"), float("inf"), -1e39):
+            with self.assertRaisesRegex(ValueError, "min_score is a number of 32 bits, not"):
+                Query("films", 2, [1, 0], min_score=wrong).message("id", 1700)
+
     def test_attributes_that_hits_show(self):
         made = Query("films", 2, [1, 0], attributes=("title", "year")).message("id", 1700)
         self.assertEqual(list(made.attributes), ["title", "year"])

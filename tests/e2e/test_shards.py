@@ -106,6 +106,7 @@ class Same(ShardsCase):
         cls.layout.open()
         cls.fill(cls, cls.system)
         cls.topics = [cls.system.topic("answers"), cls.system.topic("merged")]
+        cls.scores = {}  # {space: scores of hits of earlier answers}
 
     @classmethod
     def tearDownClass(cls):
@@ -141,6 +142,8 @@ class Same(ShardsCase):
         if rng.random() < 0.3 and spaces[name].similarity != "bilinear":
             query.mmr.diversity = 1 - rng.random()
             query.mmr.candidates = int(rng.integers(query.k, 1001))
+        if self.scores.get(name) and rng.random() < 0.2:
+            query.min_score = data.pick(rng, self.scores[name])
         if rng.random() < 0.2:
             query.explain.extend(self.keys[i] for i in rng.integers(0, len(self.keys), 5))
         if rng.random() < 0.3:
@@ -151,6 +154,7 @@ class Same(ShardsCase):
 
     def assert_same(self, query, whole, joined):
         self.assertFalse(whole.HasField("error"), whole.error.message)
+        self.scores.setdefault(query.space, []).extend(hit.score for hit in whole.hits[-5:])
         limit = query.max_per.n > 0
         self.assertEqual(shards.same(joined, limit), shards.same(whole, limit),
                          f"{query.space} {query.method} k={query.k}")

@@ -179,6 +179,8 @@ def query_json(query, form="array", camel_case=False, ints_as_text=False):
         out["filter"] = query.filter
     if query.HasField("max_per"):
         out[name("max_per")] = {"attribute": query.max_per.attribute, "n": query.max_per.n}
+    if query.HasField("min_score"):
+        out["min_score"] = query.min_score
     if query.HasField("mmr"):
         out["mmr"] = {"diversity": query.mmr.diversity, "candidates": query.mmr.candidates}
     if query.parameters:

@@ -35,7 +35,8 @@ class Answer:
 
     id: str
     hits: List[Hit]               # best first; with mmr in the order in which they were chosen
-    exact: bool                   # these are the k best of all items that the query admits; with mmr, its candidates are
+    exact: bool                   # these are the k best of all items that the query admits, and that reach its
+                                  # min_score; with mmr, its candidates are
     bound: Optional[float]        # no other item scores above this, or with mmr no other than its candidates; None if there are no others
     epoch: int                    # the state of the catalogue that was searched, counted by each daemon for itself
     watermark: Positions          # how far that state had read the catalogue

@@ -73,6 +73,7 @@ class Query:
     explain: Iterable[Key] = ()                   # the answer's message says why each is a hit or not
     max_per: Optional[Tuple[str, int]] = None     # ("artist", 2): at most 2 hits with the same value of this attribute
     mmr: Union[float, Tuple[float, int], None] = None  # diversity, above 0 to 1, and perhaps how many candidates
+    min_score: Optional[float] = None             # hits with lower scores are left out, even if fewer than k are left
     boosts: Sequence[Boost] = ()                  # what is added to scores, at most 8
     now: Optional[datetime] = None                # ages in boosts are counted to it; None: to when the query is sent
     attributes: Sequence[str] = ()                # names of attributes that the hits show
@@ -103,6 +104,10 @@ class Query:
                 raise ValueError(f"max_per is an attribute and a number of at least 1, not {self.max_per}")
         if self.mmr is not None:
             out.mmr.CopyFrom(_mmr(*self.mmr) if isinstance(self.mmr, Sequence) else _mmr(self.mmr))
+        if self.min_score is not None:
+            if not abs(self.min_score) <= np.finfo(np.float32).max:  # nor if it is not a number
+                raise ValueError(f"min_score is a number of 32 bits, not {self.min_score}")
+            out.min_score = self.min_score
         if len(self.boosts) > MAX_BOOSTS:
             raise ValueError(f"{len(self.boosts)} boosts, at most {MAX_BOOSTS}")
         out.boosts.extend(boost.message() for boost in self.boosts)

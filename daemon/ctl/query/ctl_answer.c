@@ -162,6 +162,7 @@ static const char *words_of(const char *verdict)
     { "FILTERED", "the filter does not admit it" },
     { "CROWDED_OUT", "better items have its value already: as many as max_per admits" },
     { "PASSED_OVER", "it is among the candidates of mmr, and others were chosen" },
+    { "TOO_LOW", "its score is below min_score" },
     { "MISSED", "the method has not found it, though it is better than the last hit" },
   };
 

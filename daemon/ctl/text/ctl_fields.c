@@ -3,6 +3,7 @@
 #include "daemon/ctl/text/ctl_fields.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,6 +94,18 @@ static err_t add_mmr(const char *text, json_t *fields)
                             : json_pack("{s:f}", "diversity", diversity));
 }
 
+static err_t add_min_score(const char *text, json_t *fields)
+{
+  char *end;
+
+  if (!text)
+    return ERR_OK;
+  double score = strtod(text, &end);
+  if (end == text || *end || !isfinite((float)score))
+    FAIL(ERR_USAGE, "--min-score expects a number, such as 0.7, not %s", log_quote(span_of_str(text)));
+  return ctl_fields_add(fields, "min_score", json_real(score));
+}
+
 /* Without the check, an empty shell variable would do nothing. */
 static err_t add_shown(const char *names, json_t *fields)
 {
@@ -142,6 +155,7 @@ err_t ctl_fields_make(const struct ctl_fields *f, json_t **out)
   TRY(add_filter(f, fields));
   TRY(add_max_per(&f->max_per, fields));
   TRY(add_mmr(f->mmr, fields));
+  TRY(add_min_score(f->min_score, fields));
   TRY(add_shown(f->shown, fields));
   TRY(add_boosts(&f->boosts, fields));
   *out = fields;

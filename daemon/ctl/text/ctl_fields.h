@@ -14,6 +14,7 @@ struct ctl_fields {
   const char *filter, *parameters;
   struct max_per max_per;
   const char *mmr;
+  const char *min_score;
   const char *shown; /* names of attributes */
   struct ctl_boosts boosts;
 };
@@ -22,15 +23,17 @@ struct ctl_fields {
 #define CTL_FIELDS_OPTIONS(f)                                                                          \
   { "filter", .text = &(f)->filter }, { "parameters", .text = &(f)->parameters },                      \
       { "max-per", .take = ctl_max_per_take, .context = &(f)->max_per }, { "mmr", .text = &(f)->mmr }, \
-      { "show", .text = &(f)->shown }, { "boost", .take = ctl_boosts_take, .context = &(f)->boosts },  \
+      { "min-score", .text = &(f)->min_score }, { "show", .text = &(f)->shown },                       \
+      { "boost", .take = ctl_boosts_take, .context = &(f)->boosts },                                   \
       { "boost-if", .take = ctl_boosts_take_if, .context = &(f)->boosts },                             \
   {                                                                                                    \
     "now", .take = ctl_boosts_take_now, .context = &(f)->boosts                                        \
   }
 
 /* Their places in a command's line of arguments, and in its help. */
-#define CTL_FIELDS_ARGUMENTS                                                                       \
-  " [--filter TEXT] [--max-per ATTRIBUTE:N] [--mmr DIVERSITY[:CANDIDATES]] [--show ATTRIBUTE,...]" \
+#define CTL_FIELDS_ARGUMENTS                                                                    \
+  " [--filter TEXT] [--max-per ATTRIBUTE:N] [--mmr DIVERSITY[:CANDIDATES]] [--min-score SCORE]" \
+  " [--show ATTRIBUTE,...]"                                                                     \
   " [--boost WEIGHT:ATTRIBUTE[:HALF_LIFE]]... [--boost-if WEIGHT:FILTER]... [--now TIME]"
 #define CTL_FIELDS_HELP                                                                                         \
   "  --filter TEXT     a filter for all of these queries: 'price < $1 and country in $2'\n"                     \
@@ -40,6 +43,7 @@ struct ctl_fields {
   "  --mmr DIVERSITY[:CANDIDATES]\n"                                                                            \
   "                    choose hits that differ from each other, among the best CANDIDATES (default: 5 times\n"  \
   "                    as many): the larger DIVERSITY, up to 1, the more they differ. 0.3 is a start\n"         \
+  "  --min-score SCORE leave out hits with lower scores, even if fewer are left than were wanted\n"             \
   "  --show ATTRIBUTE,...\n"                                                                                    \
   "                    show these attributes of each hit: title,price; all with '*'\n"                          \
   "  --boost WEIGHT:ATTRIBUTE[:HALF_LIFE]\n"                                                                    \

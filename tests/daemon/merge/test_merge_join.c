@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "daemon/merge/merge_join.h"
+#include "engine/min_score.h"
 #include "engine/mmr.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/dice.h"
@@ -101,6 +102,17 @@ static void assert_same(const struct answer *a, const struct answer *b)
   assert_int_equal(a->counts.has_admitted, b->counts.has_admitted);
 }
 
+/* Every other query has one: that of an item. */
+static struct query draw_min_score(struct dice *d, const struct world *w)
+{
+  bool has_one = w->n > 0 && dice_below(d, 2) == 0;
+
+  return (struct query){
+    .has_min_score = has_one,
+    .min_score = has_one ? w->items[dice_below(d, w->n)].score : 0.0f,
+  };
+}
+
 static void random_splits_of_random_answers_become_the_whole(void **state)
 {
   struct dice d = { seed };
@@ -115,12 +127,15 @@ static void random_splits_of_random_answers_become_the_whole(void **state)
   for (int round = 0; round < ROUNDS; round++) {
     uint32_t n_shards = 1 + (uint32_t)dice_below(&d, SHARDS_MAX), k = 1 + (uint32_t)dice_below(&d, ITEMS_MAX + 10);
     draw_world(&d, n_shards, &world);
+    const struct query query = draw_min_score(&d, &world);
     for (uint32_t shard = 0; shard < n_shards; shard++) {
       parts[shard] = (struct merge_part){ .head = { .shard = shard, .n_shards = n_shards, .k = k } };
       search(&world, shard, k, hits[shard], &parts[shard].answer);
+      min_score_cut(&query, &parts[shard].answer);
       list[shard] = &parts[shard];
     }
     search(&world, UINT32_MAX, k, hits[n_shards], &whole);
+    min_score_cut(&query, &whole);
     region_reset(&region);
     assert_ok(merge_join(kernels, list, n_shards, &region, &joined));
     assert_same(&joined, &whole);
@@ -525,6 +540,28 @@ static void an_item_that_was_a_hit_of_its_shard_may_be_outranked(void **state)
   region_fini(&region);
 }
 
+/* Its score is compared with the query's, and with no hit. */
+static void an_item_that_is_too_low_stays_so(void **state)
+{
+  struct explanation first[] = { { .key = span_of_str("x"), .verdict = VERDICT_NO_ITEM } };
+  struct explanation second[] = {
+    { .key = span_of_str("x"), .verdict = VERDICT_TOO_LOW, .has_score = true, .score = 1.0f }
+  };
+  struct region region = { 0 };
+  struct pair p;
+  struct answer out;
+
+  (void)state;
+  make_pair(&p, 5, 2);
+  p.parts[0].answer.explanations = first;
+  p.parts[1].answer.explanations = second;
+  p.parts[0].answer.n_explanations = p.parts[1].answer.n_explanations = 1;
+  assert_ok(merge_join(kernels, p.list, 2, &region, &out));
+  assert_int_equal(out.explanations[0].verdict, VERDICT_TOO_LOW);
+  assert_int_equal(out.explanations[0].rank, 0);
+  region_fini(&region);
+}
+
 /* Its shard's search was approximate. */
 static void an_item_that_belongs_among_the_hits_and_is_not_there_was_missed(void **state)
 {
@@ -588,6 +625,7 @@ int main(void)
     cmocka_unit_test(counts_are_summed_and_times_are_the_slowest),
     cmocka_unit_test(the_time_of_the_answer_is_that_of_the_oldest_state),
     cmocka_unit_test(an_item_that_was_a_hit_of_its_shard_may_be_outranked),
+    cmocka_unit_test(an_item_that_is_too_low_stays_so),
     cmocka_unit_test(an_item_that_belongs_among_the_hits_and_is_not_there_was_missed),
     cmocka_unit_test(an_item_that_no_part_has_is_unknown_while_a_shard_is_missing),
   };

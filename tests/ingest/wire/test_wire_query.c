@@ -114,6 +114,8 @@ static void wrong_json_queries_are_refused_by_name_and_identified(void **state)
     { "\"mmr\":{\"diversity\":-0.5}", "mmr.diversity: -0.5; it must be above 0, and at most 1" },
     { "\"mmr\":{\"diversity\":1.5}", "mmr.diversity: 1.5; it must be above 0, and at most 1" },
     { "\"mmr\":0.5", "mmr: expected an object, not a fraction" },
+    { "\"min_score\":\"0.5\"", "min_score: expected a number, not text" },
+    { "\"min_score\":1e39", "min_score: 1e+39 does not fit in 32 bits" },
     { "\"boosts\":[{\"weight\":1}]", "boosts[0].attribute: name one, or give a filter" },
     { "\"boosts\":[{\"attribute\":\"a\"},{\"attribute\":\"a\",\"filter\":\"b\"}]",
       "boosts[1].filter: there is an attribute too; give one of them" },
@@ -237,6 +239,28 @@ static void hits_can_be_chosen_among_candidates(void **state)
   mmr.diversity = NAN;
   assert_int_equal(decode_query(pack(&q.base), WIRE_PROTOBUF, &back), ERR_QUERY);
   assert_non_null(strstr(err_message(), "mmr.diversity: nan; it must be above 0"));
+}
+
+static void hits_can_need_a_score(void **state)
+{
+  Sluice__V1__Query q = SLUICE__V1__QUERY__INIT;
+  struct query back;
+
+  (void)state;
+  region_reset(&region);
+  assert_ok(decode_query(span_of_str("{\"min_score\":-0.1}"), WIRE_JSON, &back));
+  assert_true(back.has_min_score && back.min_score == -0.1f);
+  assert_ok(decode_query(span_of_str("{\"minScore\":0}"), WIRE_JSON, &back));
+  assert_true(back.has_min_score && back.min_score == 0.0f);
+  assert_ok(decode_query(span_of_str("{\"k\":7}"), WIRE_JSON, &back));
+  assert_false(back.has_min_score);
+  message_mark(&q.base, "min_score");
+  q.min_score = 0.5f;
+  assert_ok(decode_query(pack(&q.base), WIRE_PROTOBUF, &back));
+  assert_true(back.has_min_score && back.min_score == 0.5f);
+  q.min_score = INFINITY;
+  assert_int_equal(decode_query(pack(&q.base), WIRE_PROTOBUF, &back), ERR_QUERY);
+  assert_non_null(strstr(err_message(), "min_score: it must be a number, and not infinite"));
 }
 
 static void assert_names(const struct query *query)
@@ -460,6 +484,7 @@ int main(void)
     cmocka_unit_test(wrong_protobuf_queries_are_refused_by_name_and_identified),
     cmocka_unit_test(hits_of_a_value_can_be_limited),
     cmocka_unit_test(hits_can_be_chosen_among_candidates),
+    cmocka_unit_test(hits_can_need_a_score),
     cmocka_unit_test(hits_can_show_attributes),
     cmocka_unit_test(boosts_are_read_from_json),
     cmocka_unit_test(boosts_are_read_from_protobuf),
