@@ -65,25 +65,25 @@ static void take_assignment(struct query_reader *r, rd_kafka_topic_partition_lis
     r->is_rejoining = false;
     atomic_store(&r->is_topic_away, false);
   }
+  atomic_store(&r->is_assigned, true);
+  log_info("query_partitions", "topic=%s assigned=%d", r->topic, partitions->cnt);
 }
 
 /* A commit under way may fail, and nobody would repeat it: so all positions are committed again. The queries that were
  * not answered are another member's from now on; but nobody reads again those of a topic that is away. */
-static void give_up_assignment(struct query_reader *r)
+static void give_up_assignment(struct query_reader *r, int n_partitions)
 {
-  if (!rd_kafka_assignment_lost(r->rk)) { /* lost partitions belong to another member already */
+  bool is_lost = rd_kafka_assignment_lost(r->rk); /* the group has excluded this member, such as one that was silent */
+
+  if (!is_lost) {
     query_commits_repeat(&r->commits);
     query_assignment_commit(r);
   }
   forget(r);
   rd_kafka_assign(r->rk, NULL);
   r->generation += !atomic_load(&r->is_topic_away);
-}
-
-static void note_assigned(struct query_reader *r, bool is_assigned, int n_partitions)
-{
-  atomic_store(&r->is_assigned, is_assigned);
-  log_info("query_partitions", "topic=%s %s=%d", r->topic, is_assigned ? "assigned" : "revoked", n_partitions);
+  atomic_store(&r->is_assigned, false);
+  log_info("query_partitions", "topic=%s %s=%d", r->topic, is_lost ? "lost" : "revoked", n_partitions);
 }
 
 void query_assignment_on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t event,
@@ -102,8 +102,7 @@ void query_assignment_on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t event,
   if (is_assigned)
     take_assignment(r, partitions);
   else
-    give_up_assignment(r);
-  note_assigned(r, is_assigned, partitions->cnt);
+    give_up_assignment(r, partitions->cnt);
 }
 
 void query_reader_give_up(struct query_reader *r)
@@ -118,6 +117,5 @@ void query_assignment_step(struct query_reader *r, int64_t now_ns)
     return;
   r->give_up_ns = 0;
   r->is_awaited = false;
-  give_up_assignment(r);
-  note_assigned(r, false, r->n_awaited);
+  give_up_assignment(r, r->n_awaited);
 }

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of several daemons that share a query group on a real broker, under load: stops, kills, and more daemons."""
 
+import signal
 import sys
 import unittest
 
@@ -41,8 +42,10 @@ class ReplicasCase(unittest.TestCase):
 
     def assert_all_answered_once(self, load):
         self.assert_all_answered(load)
-        self.assertEqual(load.twice(), [], "these queries were answered more than once; a producer that repeats requests "
-                         f"wrote {load.n_written()} records for {load.n_sent()} queries and the warm-up")
+        twice = load.twice()
+        if twice:
+            self.fail(f"these queries were answered more than once: {twice}; the query topic has {load.n_written()} "
+                      f"records for {load.n_sent()} queries and the warm-up")
 
 
 class Stops(ReplicasCase):
@@ -85,6 +88,22 @@ class Kills(ReplicasCase):
                 replicas.start([i])
                 # Otherwise the group would have waited for the dead member, and the other daemons with it.
                 self.assertIn("event=query_member_forgotten", daemon.log())
+            load.wait_sent(BETWEEN)
+            self.assert_all_answered(load.finish(60))
+
+    def test_a_daemon_that_was_suspended_says_that_it_lost_its_partitions(self):
+        replicas = self.open(2, session_ms=2000)
+        replicas.start()
+        first, second = replicas.daemons
+        with Load(replicas, RATE) as load:
+            load.wait_sent(BETWEEN)
+            eventually(lambda: replicas.partitions() == [N_PARTITIONS // 2] * 2, "each daemon to read its partitions")
+            self.assertNotIn(" lost=", first.log() + second.log())
+            before = len(second.log())
+            first.process.send_signal(signal.SIGSTOP)
+            eventually(lambda: f"assigned={N_PARTITIONS}" in second.log()[before:], "the other daemon to read them all")
+            first.process.send_signal(signal.SIGCONT)
+            eventually(lambda: " lost=" in first.log(), "the lost partitions in the log")
             load.wait_sent(BETWEEN)
             self.assert_all_answered(load.finish(60))
 
