@@ -13,7 +13,7 @@ import filters
 import models
 import real_broker
 from clocks import SteppedClock
-from harness import Case, System, eventually
+from harness import SLOWNESS, Case, System, eventually
 from oracle import Lifetimes, check_epochs
 from wire import pb
 
@@ -188,6 +188,45 @@ class Time(ExpiryCase):
         self.assertEqual(self.keys_found(), before)
         self.ask_random(1)
         self.finish()
+
+
+class Promptness(ExpiryCase):
+    """Time passes by itself here: the clock is never stepped, and no record is written while answers are compared."""
+
+    INTERVAL_MS = 100
+
+    def put_soon(self, expiring, embargoed):
+        """Put two items that change soon, one after the other. Return the two moments, both still to come."""
+        for span_ms in (1500, 6000, 24000):
+            ends = self.clock.now_ms() + int(span_ms * SLOWNESS)
+            begins = ends + int(500 * SLOWNESS)
+            self.put_whole(expiring, begins=None, ends=ends)
+            self.put_whole(embargoed, begins=begins, ends=None)
+            if expiring in self.keys_found():
+                return ends, begins
+        raise AssertionError("items expire before they can be asked for: this machine is too slow")
+
+    def test_a_change_is_visible_soon_after_its_moment(self):
+        self.open({"catalogue": {"publish_interval_ms": self.INTERVAL_MS}})
+        expiring, embargoed = self.keys[7], self.keys[8]
+        ends, begins = self.put_soon(expiring, embargoed)
+        n_records, late_ms = len(self.system.records), self.INTERVAL_MS + int(5000 * SLOWNESS)
+        has_begun = False
+        while not has_begun:
+            asked_ms = self.clock.now_ms()
+            answer = self.ask()
+            found = {hit.key for hit in answer.hits}
+            is_found, has_begun = expiring in found, embargoed in found
+            self.assertLessEqual(answer.time_unix_ms, self.clock.now_ms())
+            self.assertEqual(is_found, answer.time_unix_ms < ends)
+            self.assertEqual(has_begun, answer.time_unix_ms >= begins)
+            if asked_ms > ends + late_ms:
+                self.assertFalse(is_found, f"still there {asked_ms - ends} ms after its end")
+            if asked_ms > begins + late_ms:
+                self.assertTrue(has_begun, f"still embargoed {asked_ms - begins} ms after its beginning")
+        self.assertEqual(len(self.system.records), n_records)
+        self.finish()
+        self.system.daemon.stop()
 
 
 class Sweep(ExpiryCase):
