@@ -38,9 +38,9 @@ def setUpModule():
 class SeenCase(Case):
     """Tests that each have a daemon with a seen topic, and a catalogue."""
 
-    def open(self, seen=None, prefix="sluice", **where):
+    def open(self, seen=None, prefix="sluice", query=None, **where):
         seen = {"topic": f"{prefix}.seen", **FOR_EVER, **(seen or {})}
-        self.system = System(paths, spaces, {"seen": seen}, name=self.id(), prefix=prefix, **where)
+        self.system = System(paths, spaces, {"seen": seen, "query": query or {}}, name=self.id(), prefix=prefix, **where)
         self.addCleanup(self.system.close)
         self.seen = {}  # user -> set of items
         self.ends = {}  # partition of the seen topic -> next offset
@@ -101,10 +101,13 @@ class SeenCase(Case):
         return self.system.send(query)
 
     def ask(self, queries):
-        """Ask, and check against the oracle: as if each query had excluded what its user has seen."""
-        system = self.system
         for query in queries:
             self.send(query)
+        self.check(queries)
+
+    def check(self, queries):
+        """Check the answers against the oracle: as if each query had excluded what its user has seen."""
+        system = self.system
         answers = system.client.wait([query.id for query in queries], 60)
         system.sync()
         for query in sorted(queries, key=lambda q: sum(p.next for p in answers[q.id].watermark)):
@@ -231,6 +234,33 @@ class Embedded(SeenCase):
         deadline = int(time.time() * 1000 + 2000 * SLOWNESS)
         self.assert_error(self.query(b"7", at_least_seen=[far], deadline_unix_ms=deadline), "DEADLINE_PASSED", "seen topic")
         self.assert_error(self.query(b"7", reply_topic="sluice.seen"), "BAD_QUERY", "reply_topic")
+
+    def test_impressions_that_never_come_are_an_error_in_time_and_hold_up_nobody(self):
+        limit_s = 4 * SLOWNESS
+        self.open(query={"at_least_timeout_ms": int(limit_s * 1000)}).open()
+        self.fill()
+        self.see(b"7", self.keys[:500])
+        self.ask([self.query(b"7", at_least_seen=self.positions())])
+        (partition, end), *_ = self.ends.items()
+        never = [pb.Position(partition=partition, next=end + 1)]
+        waiting = self.query(b"7", at_least_seen=never)
+        beside = [self.query(b"7"), self.query(b"7", at_least_seen=self.positions()), self.query(b""),
+                  self.system.queries.draw("dot", at_least=self.system.positions())]
+        replies, started = self.system.client.replies, time.monotonic()
+        for query in (waiting, *beside):
+            # One key puts all queries in one partition, where the others are behind the one that waits.
+            self.system.send(query, key=b"one partition")
+        self.check(beside)
+        answer = self.system.client.wait([waiting.id], 15)[waiting.id]
+        self.assertLess(max(replies[query.id][0].arrived for query in beside), replies[waiting.id][0].arrived)
+        self.system.oracle.check_error(waiting, answer, "NOT_SEEN")
+        self.assertRegex(answer.error.message, "within query.at_least_timeout_ms: .* wants partition "
+                         f"{partition} at offset {end + 1}, and it is at {end}$")
+        self.assertGreater(replies[waiting.id][0].arrived - started, 0.9 * limit_s)
+        self.see(b"7", self.keys[500:510])  # it comes after all, and the same wait has an end
+        self.positions()
+        self.ask([self.query(b"7", at_least_seen=never)])
+        self.finish()
 
     def test_no_wait_is_for_the_catalogue_too(self):
         self.open().open()
