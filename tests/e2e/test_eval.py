@@ -23,6 +23,7 @@ import filters
 import models
 import safetensors_io
 import wire
+from oracle import Oracle
 from wire import pb
 
 CTL = Path(os.environ.get("SLUICE_BUILD") or data.ROOT / "build" / "dev") / "sluicectl"
@@ -466,23 +467,29 @@ class Filters(Case):
         return path
 
     def files(self, similarity):
-        model = self.folder / "model"
+        """Return a random model, items and queries, and the scores. The same for Python: self.model, rows, queries."""
+        path, more = self.folder / "model", {}
         if similarity == "recjpq":
-            models.random_recjpq(self.rng, model, b=64)
+            models.random_recjpq(self.rng, path, b=64)
             items = {"codes": self.rng.integers(0, 64, (self.N, 8), np.uint8)}
         else:
-            models.random_vectors(self.rng, model, similarity, 64)
             items = {"item_embeddings": self.rng.standard_normal((self.N, 64)).astype(np.float32)}
+            if similarity == "mol":
+                models.random_mol(self.rng, path, dq=64, dx=64)
+                more = {"user_ids": self.rng.integers(0, 1000, 10)}
+            else:
+                models.random_vectors(self.rng, path, similarity, 64)
         queries = self.rng.standard_normal((10, 64)).astype(np.float32)
-        return (model, self.write("items", {"item_ids": self.ids, **items}),
-                self.write("queries", {"query_embeddings": queries}), self.scores(model, items, queries))
-
-    def scores(self, path, items, queries):
-        model = models.load(path)
+        self.model = models.load(path)
         parts = ([pb.Part(codes=row.tobytes()) for row in items["codes"]] if "codes" in items else
                  [pb.Part(vector=wire.vector(row)) for row in items["item_embeddings"]])
-        rows = np.array([model.row_of(part) for part in parts])
-        return np.array([model.scores(pb.Query(vector=wire.vector(query)), rows) for query in queries])
+        self.rows = np.array([self.model.row_of(part) for part in parts])
+        self.queries = [pb.Query(vector=wire.vector(query)) for query in queries]
+        for query, user in zip(self.queries, more.get("user_ids", ())):
+            query.user_id = user
+        return (path, self.write("items", {"item_ids": self.ids, **items}),
+                self.write("queries", {"query_embeddings": queries, **more}),
+                np.array([self.model.scores(query, self.rows) for query in self.queries]))
 
     def at_most(self, n, attribute, scores, k):
         """Return the scores of the k best items of which at most n have the same value, best first."""
@@ -556,24 +563,46 @@ class Filters(Case):
         np.testing.assert_array_equal(found["top_scores"], again["top_scores"])
         self.assertNotIn("now_unix_ms", self.evaluate(*files, "--json").stdout)
 
-    def test_random_filters(self):
+    def assert_candidates(self, method, k, admitted, found):
+        """Check that the hits of a method that is not exact are among its candidates, and no fewer than these."""
+        for query, ids in zip(self.queries, found["top_ids"]):
+            query.k = k
+            stages = self.model.stages(query, self.rows, admitted, *models.parse_method(method))
+            sure, possible = Oracle.members(stages, admitted) if stages else (admitted, admitted)
+            hits = np.isin(self.ids, ids[ids != -1])
+            self.assertFalse(np.any(hits & ~possible))
+            self.assertTrue(min(k, sure.sum()) <= hits.sum() <= min(k, possible.sum()))
+
+    def test_random_filters_by_every_method(self):
         path = self.write_attributes()
-        for similarity in ("dot", "bilinear", "recjpq"):
+        items = filters.Items(self.attributes.get(int(i), {}) for i in self.ids)
+        for similarity in ("dot", "bilinear", "mol", "recjpq"):
             *files, scores = self.files(similarity)
+            tolerance = TOLERANCE if similarity == "mol" else 2e-6 * np.abs(scores).max()
+            methods = self.model.methods()[1:]
             for _ in range(3):
                 text, parameters = self.draw.filter()
-                items = filters.Items(self.attributes.get(int(i), {}) for i in self.ids)
                 left = items.admitted(text, parameters, filters.TYPES)
                 more = ["--filter", text, "--attributes", path, *self.types]
                 if parameters:
                     more += ["--parameters", json.dumps(parameters)]
+                for method in methods:
+                    with self.subTest(similarity=similarity, method=method, filter=text, parameters=parameters):
+                        found = self.answers(*files, method, 50, *more)
+                        self.assert_receipts(found, self.ids[left], scores[:, left], tolerance)
+                        if models.parse_method(method)[0] in self.model.exact_methods:
+                            self.assertTrue(np.all(found["exact"] == 1))
+                            self.assertTrue(np.all((found["top_ids"] != -1).sum(axis=1) == min(50, left.sum())))
+                        else:
+                            self.assert_candidates(method, 50, left, found)
                 with self.subTest(similarity=similarity, filter=text, parameters=parameters):
-                    found = self.answers(*files, "exact", 50, *more)
-                    self.assertTrue(np.all(found["exact"] == 1))
-                    self.assert_receipts(found, self.ids[left], scores[:, left], 2e-6 * np.abs(scores).max())
-                    self.assertTrue(np.all((found["top_ids"] != -1).sum(axis=1) == min(50, left.sum())))
-                    (row,) = map(json.loads, self.evaluate(*files, "--json", *more).stdout.splitlines())
-                    self.assertEqual((row["admitted"], row["recall_at_k"]), (int(left.sum()), 1))
+                    more += [word for method in methods for word in ("--method", method)]
+                    rows = [json.loads(line) for line in self.evaluate(*files, "--json", *more).stdout.splitlines()]
+                    self.assertEqual([row["method"] for row in rows], methods)
+                    self.assertEqual({row["admitted"] for row in rows}, {int(left.sum())})
+                    for row in rows:
+                        if row["proven_exact"] == 1:
+                            self.assertEqual(row["recall_at_k"], 1)
 
     def test_lifetimes(self):
         """Items that are expired or embargoed at a time are never hits, with a filter and without one."""
