@@ -141,9 +141,18 @@ int query_compare_hits(const void *a, const void *b);
 
 /* The guarantees of an answer. */
 struct receipt {
-  bool is_exact;
+  bool is_exact;  /* the hits are the K best, with min_score of the items that reach it */
   bool has_bound; /* false: the hits are all admitted items. Those that max_per or mmr leave out do not count */
   float bound;    /* no item outside the hits scores above this. Those that max_per or mmr leave out do not count */
+};
+
+/* How a query with a filter was searched. The counts decide. */
+enum query_plan {
+  QUERY_PLAN_MASKED, /* the method's search, which skips items that are not admitted */
+  QUERY_PLAN_ALL,    /* the same, and nothing was to skip */
+  QUERY_PLAN_FEW,    /* the admitted items were few: each was scored, without the method's own search */
+  QUERY_PLAN_SCAN,   /* `exact` of recjpq gave up its cells before they were done, for a scan */
+  QUERY_PLANS,
 };
 
 /* The work of a search. */
@@ -154,7 +163,7 @@ struct counts {
   bool has_admitted;    /* the next field is known */
   uint64_t admitted;    /* items that the query admits: they have a part of the space, pass its filter, and are not
                          * excluded */
-  bool scores_admitted; /* the admitted items were few: each was scored, without the method's own search */
+  enum query_plan plan; /* of the first round, if the query takes rounds */
 };
 
 /* Add the work of a further round of a search. `scored` and `candidates` stay at most `items`. */

@@ -213,6 +213,16 @@ static err_t prepare_queries(const struct search *s, const struct group *group, 
   return ERR_OK;
 }
 
+/* `counts` are those of the search, which has noted if it gave up. */
+static enum query_plan plan_of(enum group_kind kind, const struct counts *counts)
+{
+  if (kind != GROUP_ALL)
+    return QUERY_PLAN_FEW;
+  if (counts->plan == QUERY_PLAN_MASKED && counts->has_admitted && counts->admitted == counts->items)
+    return QUERY_PLAN_ALL;
+  return counts->plan;
+}
+
 err_t search_groups_search(const struct search *s, enum group_kind kind)
 {
   struct searcher *searcher = s->searcher;
@@ -238,7 +248,7 @@ err_t search_groups_search(const struct search *s, enum group_kind kind)
   TRY(prepare_queries(s, group, &batch));
   TRY(run(s, kind, &batch));
   for (size_t i = 0; i < group->n; i++)
-    batch.results[i].counts.scores_admitted = kind != GROUP_ALL;
+    batch.results[i].counts.plan = plan_of(kind, &batch.results[i].counts);
   return write_answers(s, group, &batch);
 }
 

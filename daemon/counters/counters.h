@@ -39,8 +39,6 @@
   X(tries_refused, "sluice_tried_queries_refused_total",                                                               \
     "Queries of the status page refused or given up, because queries from Kafka or another one went first")            \
   X(filtered, "sluice_filtered_queries_total", "Queries with a filter that were searched")                             \
-  X(filtered_few, "sluice_filtered_few_queries_total",                                                                 \
-    "Of these, queries that admitted so few items that each was scored, without the method's own search")              \
   X(filtered_items, "sluice_filtered_items_total", "Items of the space, summed over the queries with a filter")        \
   X(filtered_admitted, "sluice_filtered_admitted_items_total",                                                         \
     "Items admitted, summed over the queries with a filter")                                                           \
@@ -60,7 +58,7 @@ enum counters_letter {
   LETTER_NO_REPLY, /* a query whose answer no broker takes */
   COUNTERS_LETTERS,
 };
-enum { COUNTERS_ERRORS = QUERY_ERRORS };
+enum { COUNTERS_ERRORS = QUERY_ERRORS, COUNTERS_PLANS = QUERY_PLANS };
 
 /* Why spans are dropped. */
 enum counters_span_drop {
@@ -75,6 +73,8 @@ enum counters_span_drop {
 #define COUNTERS_BY_WORD(X)                                                                                          \
   X(dead_letters, COUNTERS_LETTERS, "sluice_dead_letters_total", "reason", "Messages sent to the dead-letter topic") \
   X(errors, COUNTERS_ERRORS, "sluice_error_answers_total", "code", "Answers with an error")                          \
+  X(filter_plans, COUNTERS_PLANS, "sluice_filter_plans_total", "plan",                                               \
+    "Queries with a filter, by how they were searched")                                                              \
   X(spans_dropped, COUNTERS_SPAN_DROPS, "sluice_spans_dropped_total", "reason", "Spans that the collector did not get")
 
 /* Histograms of durations: microseconds in the field and in /status, seconds for Prometheus. Columns: field, name in

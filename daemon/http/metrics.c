@@ -32,6 +32,9 @@ static_assert(sizeof words_of_dead_letters / sizeof words_of_dead_letters[0] == 
 
 static const char *const *const words_of_errors = query_error_words;
 
+static const char *const words_of_filter_plans[] = { "masked", "all", "few", "scan" };
+static_assert(sizeof words_of_filter_plans / sizeof words_of_filter_plans[0] == COUNTERS_PLANS, "a word is missing");
+
 static const char *const words_of_spans_dropped[] = { "full", "away", "refused" };
 static_assert(sizeof words_of_spans_dropped / sizeof words_of_spans_dropped[0] == COUNTERS_SPAN_DROPS,
               "a word is missing");

@@ -125,7 +125,7 @@ static void release_seen(struct worker *w, struct lane *lane)
 static void count_filtered(struct counters *counters, const struct counts *counts)
 {
   counters_add(&counters->filtered, 1);
-  counters_add(&counters->filtered_few, counts->scores_admitted);
+  counters_add(&counters->filter_plans[counts->plan], 1);
   if (!counts->has_admitted)
     return;
   counters_add(&counters->filtered_items, counts->items);

@@ -99,8 +99,11 @@ static err_t find_hits(struct recjpq_search *s, const struct search_batch *batch
 {
   bool is_done = false;
 
-  if (cells_are_complete(&s->columns->cells) && batch->n_items > rule->scan_items_max && s->floor > -INFINITY)
+  if (cells_are_complete(&s->columns->cells) && batch->n_items > rule->scan_items_max && s->floor > -INFINITY) {
     TRY(search_rings(s, batch, rule, &is_done));
+    if (!is_done)
+      s->result->counts.plan = QUERY_PLAN_SCAN;
+  }
   return is_done ? ERR_OK : scan(s, batch);
 }
 

@@ -3,6 +3,7 @@
 """Tests of filters: random ones, over random attributes that change, by every method, before and after restarts."""
 
 import json
+import re
 import tempfile
 import unittest
 from pathlib import Path
@@ -134,7 +135,11 @@ class Changes(FilterCase):
         self.assertEqual(counters["filtered"], len(answers))
         self.assertEqual(counters["filtered_items"], sum(answer.counts.items for answer in answers))
         self.assertEqual(counters["filtered_admitted"], sum(answer.counts.admitted for answer in answers))
-        self.assertTrue(0 < counters["filtered_few"] < counters["filtered"])
+        page = self.system.daemon.get("/metrics")[1]
+        plans = dict(re.findall(r'^sluice_filter_plans_total\{plan="(\w+)"\} (\d+)$', page, re.M))
+        plans = {plan: int(n) for plan, n in plans.items()}
+        self.assertEqual(sum(plans.values()), len(answers))
+        self.assertTrue(plans["few"] > 0 and plans["masked"] > 0, plans)
 
     def check_attributes(self):
         """The status shows the attributes of the configuration, and how many items have each."""

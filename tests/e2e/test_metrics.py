@@ -13,6 +13,7 @@ from pathlib import Path
 
 import data
 import harness
+import models
 import promtool
 import safetensors_io
 from harness import Daemon, eventually
@@ -178,6 +179,41 @@ class Metrics(unittest.TestCase):
                        and self.value("sluice_kafka_round_trip_seconds", client=c, broker="1") is not None, client)
             self.assertEqual(self.value("sluice_kafka_request_timeouts_total", client=client, broker="1"), 0)
             self.assertEqual(self.value("sluice_kafka_queued_messages", client=client), 0)
+
+
+class Filters(unittest.TestCase):
+    YEARS = {"alien": 1979, "heat": 1995, "ran": 1985}
+
+    def test_they_are_counted_by_how_they_were_searched(self):
+        folder = tempfile.TemporaryDirectory(prefix="sluice-filters-")
+        self.addCleanup(folder.cleanup)
+        dot, mol = (Path(folder.name) / f"{name}.safetensors" for name in ("dot", "mol"))
+        safetensors_io.write(dot, {}, {"sluice.similarity": "dot", "sluice.dim": "2"})
+        models.random_mol(data.generator(self.id()), mol, dq=2, dx=2)
+        daemon = Daemon({"embedded_broker": {"enabled": True}, "store": {"path": "store"},
+                         "attributes": {"year": "integer"},
+                         "spaces": {"films": {"model": str(dot)}, "learned": {"model": str(mol)}}}, folder.name)
+        self.addCleanup(daemon.kill)
+        daemon.start()
+        daemon.wait_ready()
+        for i, (key, year) in enumerate(self.YEARS.items()):
+            parts = {space: {"vector": [i, 1]} for space in ("films", "learned")}
+            daemon.ctl("put", key, json.dumps({"parts": parts, "attributes": {"year": year}}))
+        # The method's own search, the same for all items, and just the items: fewer than average(50) would choose.
+        some, all_, none = "year < 1990", "has(year)", ""
+        for space, method, text, n in (("films", "exact", some, 3), ("films", "exact", all_, 2),
+                                       ("films", "exact", none, 1), ("learned", "average(50)", some, 4),
+                                       ("learned", "average(50)", none, 1)):
+            for _ in range(n):
+                daemon.ctl("query", "--json", json.dumps({"space": space, "method": method, "k": 2, "vector": [1, 0],
+                                                          "filter": text}))
+        values = parse(daemon.get("/metrics")[1])
+        for plan, n in (("masked", 3), ("all", 2), ("few", 4), ("scan", 0)):
+            self.assertEqual(values["sluice_filter_plans_total", frozenset({("plan", plan)})], n, plan)
+        for name, n in (("filtered_queries", 9), ("filtered_items", 9 * 3), ("filtered_admitted_items", 7 * 2 + 2 * 3),
+                        ("filters_evaluated", 3), ("filters_patched", 0), ("filters_known", 6)):
+            self.assertEqual(values[f"sluice_{name}_total", frozenset()], n, name)
+        daemon.stop()
 
 
 class Canaries(unittest.TestCase):

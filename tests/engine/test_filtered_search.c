@@ -479,11 +479,63 @@ static void a_catalogue_answers_like_one_of_the_items_that_are_alive(void **stat
   engine_close(&w.engine);
 }
 
+/* How was a search done? */
+static enum query_plan plan_of(struct engine *e, struct searcher *searcher, const char *space, const char *method,
+                               const char *filter)
+{
+  float vector[DIM] = { 1.0f, 2.0f };
+  struct query query = { .space = span_of_str(space),
+                         .method = span_of_str(method),
+                         .k = 10,
+                         .vector = { vector, DIM },
+                         .filter = span_of_str(filter) };
+  struct region region = { 0 };
+  struct answer answer;
+
+  assert_ok(engine_check_filter(e, &query, &region));
+  fixture_search(e, searcher, &query, 1, &answer);
+  region_fini(&region);
+  return answer.counts.plan;
+}
+
+static void the_counts_say_how_a_query_was_searched(void **state)
+{
+  static const char all[] = "available or not available", many[] = "year >= 1960", few[] = "country = 'at'";
+  static const struct {
+    const char *space, *method, *filter;
+    enum query_plan plan;
+  } rows[] = {
+    { "dot", "exact", all, QUERY_PLAN_ALL },     { "dot", "exact", many, QUERY_PLAN_MASKED },
+    { "dot", "exact", few, QUERY_PLAN_MASKED },  { "pq", "exact", all, QUERY_PLAN_ALL },
+    { "pq", "exact", many, QUERY_PLAN_MASKED },  { "pq", "exact", few, QUERY_PLAN_FEW },
+    { "pq", "pqtopk", few, QUERY_PLAN_FEW },     { "mol", "exact", few, QUERY_PLAN_MASKED },
+    { "mol", "average(300)", all, QUERY_PLAN_ALL }, { "mol", "average(300)", many, QUERY_PLAN_MASKED },
+    { "mol", "average(300)", few, QUERY_PLAN_FEW },
+  };
+  static struct world w;
+  struct searcher *searcher;
+
+  (void)state;
+  w.dice.state = seed + 3;
+  w.engine = open_engine((struct engine_lifetimes){ 0 });
+  for (size_t i = 0; i < ITEMS; i++)
+    insert(&w, i);
+  assert_ok(searcher_open(w.engine, &searcher));
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    enum query_plan plan = plan_of(w.engine, searcher, rows[i].space, rows[i].method, rows[i].filter);
+    if (plan != rows[i].plan)
+      fail_msg("%s, %s, %s: plan %d, not %d", rows[i].space, rows[i].method, rows[i].filter, plan, rows[i].plan);
+  }
+  searcher_close(&searcher);
+  engine_close(&w.engine);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_filtered_catalogue_answers_like_one_of_the_admitted_items),
     cmocka_unit_test(a_catalogue_answers_like_one_of_the_items_that_are_alive),
+    cmocka_unit_test(the_counts_say_how_a_query_was_searched),
   };
 
   seed = dice_seed();

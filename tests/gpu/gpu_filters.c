@@ -228,7 +228,7 @@ static void check_approximate(struct world *w, size_t q, const char *filter)
 {
   const struct counts *a = &w->t.cpu_answers[q].counts, *b = &w->t.cuda_answers[q].counts;
 
-  if (w->subject->kind == SUBJECT_RECJPQ || b->scores_admitted)
+  if (w->subject->kind == SUBJECT_RECJPQ || b->plan == QUERY_PLAN_FEW)
     check_better(&w->t, q, filter);
   else if (w->subject->kind == SUBJECT_BILINEAR)
     check_low_rank(&w->t, q, filter);

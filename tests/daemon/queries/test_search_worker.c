@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queries that wait for a worker while the generation that they were checked for changes. */
+/* Queries that wait for a worker while the generation that they were checked for changes, and what is counted of those
+ * that have a filter. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,8 +64,9 @@ static bool is_there(void *context, size_t number)
 static void open_engine(void)
 {
   struct engine_space space = { .name = "v", .model_path = path };
+  static const struct attribute year = { { (const uint8_t *)"year", 4 }, ATTRIBUTE_INTEGER };
   struct engine_config engine_config = {
-    .spaces = &space, .n_spaces = 1, .max_items = 10, .max_k = 10, .max_batch = 4
+    .spaces = &space, .n_spaces = 1, .max_items = 10, .max_k = 10, .max_batch = 4, .attributes = { &year, 1 }
   };
 
   temp_dir_init(&dir);
@@ -107,20 +109,30 @@ static int close_all(void **state)
 }
 
 /* Check a query and let it wait for a worker. */
-static void ask(const char *id, const char *space)
+static void ask_filtered(const char *id, const char *space, const char *filter)
 {
   static const float one = 1.0f;
   static int64_t offset;
   struct pending_query *query = query_queue_take_query(queue);
 
   assert_non_null(query);
-  query->query = (struct query){ .id = span_of_str(id), .space = span_of_str(space), .k = 5, .vector = { &one, 1 } };
+  query->query = (struct query){ .id = span_of_str(id),
+                                 .space = span_of_str(space),
+                                 .k = 5,
+                                 .vector = { &one, 1 },
+                                 .filter = span_of_str(filter) };
   query->format = WIRE_JSON;
   query->received_ns = clock_now_ns();
   query->deadline_ns = PENDING_NO_DEADLINE;
   assert_ok(offset_tracker_begin(tracker, 0, offset++, &query->ticket));
   assert_ok(engine_check_query(engine, &query->query, &query->number, &query->method));
+  assert_ok(engine_check_filter(engine, &query->query, &query->region));
   query_queue_push(queue, query);
+}
+
+static void ask(const char *id, const char *space)
+{
+  ask_filtered(id, space, "");
 }
 
 static void add(uint32_t generation, const char *model_path)
@@ -224,6 +236,38 @@ static void a_waiting_query_that_does_not_suit_the_new_generation_is_refused(voi
   json_decref(answers);
 }
 
+static void put_film(const char *key, int64_t year)
+{
+  static const float one = 1.0f;
+  struct part part = { .space = span_of_str("v"), .vector = { &one, 1 } };
+  struct attribute_value value = { span_of_str("year"), { .kind = VALUE_INTEGER, .integer = year } };
+  struct item_change change = {
+    .key = span_of_str(key), .parts = &part, .n_parts = 1, .attributes = &value, .n_attributes = 1
+  };
+
+  fixture_apply(engine, &change, 1);
+}
+
+static void queries_with_a_filter_are_counted_by_plan(void **state)
+{
+  (void)state;
+  put_film("alien", 1979);
+  put_film("heat", 1995);
+  put_film("ran", 1985);
+  ask("plain", "v");
+  ask_filtered("two", "v", "year < 1990");
+  ask_filtered("one", "v", "year = 1995");
+  ask_filtered("three", "v", "has(year)");
+  run_workers();
+  json_decref(read_answers(4));
+  assert_int_equal(counters_get(&counters.filtered), 3);
+  assert_int_equal(counters_get(&counters.filter_plans[QUERY_PLAN_MASKED]), 2);
+  assert_int_equal(counters_get(&counters.filter_plans[QUERY_PLAN_ALL]), 1);
+  assert_int_equal(counters_sum(counters.filter_plans, QUERY_PLANS), 3);
+  assert_int_equal(counters_get(&counters.filtered_items), 9);
+  assert_int_equal(counters_get(&counters.filtered_admitted), 6);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -231,6 +275,7 @@ int main(void)
                                     close_all),
     cmocka_unit_test_setup_teardown(a_waiting_query_that_does_not_suit_the_new_generation_is_refused, open_all,
                                     close_all),
+    cmocka_unit_test_setup_teardown(queries_with_a_filter_are_counted_by_plan, open_all, close_all),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -688,6 +688,7 @@ static void check_worst_excluded(struct world *w, struct request r[2])
     search(w, "exact", isa_detect(), &rule, r, 2, results);
     assert_int_equal(results[0].counts.candidates, results[1].counts.candidates);
     assert_int_equal(results[0].counts.scored, results[1].counts.scored);
+    assert_int_equal(results[0].counts.plan, results[1].counts.plan);
   }
 }
 
@@ -709,6 +710,33 @@ static void an_excluded_key_does_not_change_the_plan(void **state)
   close_world(w);
 }
 
+/* With a scan that costs nothing, the cells are given up, unless the first threshold leaves none. */
+static void a_search_that_gives_up_its_cells_says_so(void **state)
+{
+  const struct recjpq_rule keeps_on = { .warm_up_items_min = 1 };
+  const struct recjpq_rule gives_up = { .warm_up_items_min = 1, .slots_per_cell = 100 * MAX_SLOTS };
+  struct world *w = open_world_with(8, 64, 2, 3000, true);
+  struct request *r = calloc(1, sizeof *r);
+  struct search_result result;
+  size_t n_given_up = 0;
+
+  (void)state;
+  while (w->n_slots < MAX_SLOTS)
+    put(w, (uint32_t)w->n_slots++, DRAW_UNIFORM);
+  while (!recjpq_columns_cpu.has_index(w->columns))
+    assert_ok(recjpq_columns_cpu.continue_index(w->columns, w->other, w->has_part, w->n_slots));
+  for (int round = 0; round < 20; round++) {
+    draw_request(w, r);
+    search(w, "exact", isa_detect(), &keeps_on, r, 1, &result);
+    assert_int_equal(result.counts.plan, QUERY_PLAN_MASKED);
+    search(w, "exact", isa_detect(), &gives_up, r, 1, &result);
+    n_given_up += result.counts.plan == QUERY_PLAN_SCAN;
+  }
+  assert_true(n_given_up > 0);
+  free(r);
+  close_world(w);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -719,6 +747,7 @@ int main(void)
     cmocka_unit_test(an_inflated_threshold_ends_the_search_at_once),
     cmocka_unit_test(the_items_of_a_sample_count_as_scored),
     cmocka_unit_test(an_excluded_key_does_not_change_the_plan),
+    cmocka_unit_test(a_search_that_gives_up_its_cells_says_so),
   };
 
   seed = dice_seed();
