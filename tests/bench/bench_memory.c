@@ -8,11 +8,15 @@
 
 #include "engine/keys/keys.h"
 #include "tests/bench/bench_engine.h"
+#include "tests/bench/bilinear_data.h"
 #include "tests/bench/dot_data.h"
 #include "tests/bench/mol_data.h"
 #include "tests/bench/recjpq_data.h"
 
-enum { VECTORS = 4096, KEY_BYTES = 20, BATCH = 4096, SUBJECTS = 4 };
+enum { VECTORS = 4096, KEY_BYTES = 20, BATCH = 4096, SUBJECTS = 5 };
+
+/* How many numbers of W's spectrum the engine sketches (choose_sketch_dim() in vector_model.c). */
+enum { BILINEAR_SKETCHED = 128 };
 
 #define MEMORY_MAX (8.0 * (1 << 30)) /* of one catalogue: what a machine of 16 GiB can spare */
 
@@ -193,6 +197,17 @@ static void run_mol(const struct bench_options *options, const struct subject *s
   mol_data_close(&data);
 }
 
+static void run_bilinear(const struct bench_options *options, const struct subject *subject)
+{
+  struct dice dice = { options->seed };
+  struct bilinear_data data;
+
+  bilinear_data_open(&dice, VECTORS, 1, &data);
+  measure_all(&(struct catalogue){
+      options, subject, bilinear_data_write(&data, options), bilinear_data_part_of, &data, VECTORS, 0 });
+  bilinear_data_close(&data);
+}
+
 static void run_dot(const struct bench_options *options, const struct subject *subject)
 {
   struct dice dice = { options->seed };
@@ -232,6 +247,7 @@ int main(int argc, char **argv)
     { "recjpq", 15 * RECJPQ_SPLITS, false, run_recjpq },
     { "recjpq, cells off", RECJPQ_SPLITS, true, run_recjpq },
     { "mol", 4 * (components + MOL_LOGITS + MOL_COMPONENT_DIM) + components + 2 * MOL_COMPONENT_DIM, false, run_mol },
+    { "bilinear", 4 * BILINEAR_DIM + BILINEAR_SKETCHED + 16, false, run_bilinear },
     { "dot", 4 * DOT_DIM + 8 + DOT_DIM, false, run_dot },
   };
   struct bench_options options;
