@@ -8,8 +8,13 @@ the client for a query, and how long and how often the broker stops to collect i
 two ways through Kafka. A merge's time for a part is from the first run that has a merge. Shards search their share of
 the items. All these processes share the cores. What other programs use of them is measured, but not in the model.
 "searches" are predictions of a model in which only searches take processor time. "own" are predictions from the
-processor times of the layout's own run: what they miss is not the fault of the times. ops/bench shards runs it. The
-exit status is 1 if a query was lost, answered twice, or not by all shards.
+processor times of the layout's own run: what they miss is not the fault of the times.
+
+Bytes of a query in the three topics are those of the broker's log, with each record in a batch of its own, beside the
+formula of ops/record_bytes.py. After the load, all items are written again: update_us is the processor time of all
+daemons for one of them, and updates_per_s what the busiest daemon could apply with a core of its own.
+
+ops/bench shards runs it. The exit status is 1 if a query was lost, answered twice, or not by all shards.
 """
 
 import argparse
@@ -26,13 +31,17 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "ops"), str(ROOT / "tests" / "e2e"), str(ROOT / "tests" / "broker")]
 import data  # noqa: E402
 import kafka_broker  # noqa: E402
-from harness import Daemon, merged  # noqa: E402
+from harness import Daemon, eventually, merged  # noqa: E402
+from kafka_log import lone_bytes  # noqa: E402
 from processor_time import TICK_MS, Meter  # noqa: E402
-from replicas import SPACE, Load, Replicas  # noqa: E402
+from record_bytes import HEARTBEAT, Queries  # noqa: E402
+from replicas import CATALOGUE_PARTITIONS, KEY_BYTES, SPACE, Load, Replicas  # noqa: E402
 from result_rows import ResultRows  # noqa: E402
 from simulation import Layout, Times, at_shard_size, simulate  # noqa: E402
 
 LEAST_MS = 0.01
+TOPICS = ("queries", "partials", "answers")
+N_PARTITIONS = 3  # of the topics of queries, parts and answers
 NO_BROKER = 77  # ctest calls this skipped; CI has a broker
 IDLE_S = 20  # measured after the load, so that a query is not charged with what daemons and broker always do
 SETTLE_S = 10  # in the first seconds of a load, the ways through Kafka take up to twice as long: not counted
@@ -40,7 +49,9 @@ MEMORY = {"heap_mb": 640, "young_mb": 320}  # of the broker
 COLUMNS = ("shards", "queries", "lost", "twice", "median_ms", "predicted_median_ms", "own_median_ms",
            "searches_median_ms", "p99_ms", "predicted_p99_ms", "own_p99_ms", "searches_p99_ms", "searched_ms",
            "merged_ms", "client_ms", "broker_ms", "daemons_ms", "merge_ms", "stops", "stop_ms",
-           "idle_cores", "other_cores")
+           "idle_cores", "other_cores", *(f"{word}{topic}_bytes" for topic in TOPICS
+                                          for word in ("", "predicted_")),
+           "update_us", "updates_per_s", "predicted_updates_per_s")
 
 
 class Shards(Replicas):
@@ -48,8 +59,9 @@ class Shards(Replicas):
 
     def __init__(self, broker, n_shards, n_items, delivery):
         self.n_shards = n_shards
-        super().__init__(broker, n_shards, n_items, 3, config={"query": {"threads_per_search": 1, "workers": 1}})
-        broker.create_topic(self.topic("partials"), 3)
+        super().__init__(broker, n_shards, n_items, N_PARTITIONS,
+                         config={"query": {"threads_per_search": 1, "workers": 1}})
+        broker.create_topic(self.topic("partials"), N_PARTITIONS)
         self.merge = self._merge(delivery) if n_shards > 1 else None
 
     def _daemon(self, number):
@@ -75,6 +87,18 @@ class Shards(Replicas):
             daemon.wait_ready(timeout_s)
         items = sum(daemon.status()["items"] for daemon in self.daemons)
         assert items == self.n_items, f"{items} of {self.n_items} items"
+
+    def topics_bytes(self):
+        return {kind: lone_bytes(self.broker.data_path, self.topic(kind)) for kind in TOPICS}
+
+    def n_applied(self):
+        """Return how many catalogue records the daemons have applied."""
+        return sum(row["next"] for daemon in self.daemons for row in daemon.status()["catalogue_log"])
+
+    def update_all(self):
+        """Write all items again, and wait until the daemons have applied them."""
+        self._write_items()
+        eventually(lambda: self.n_applied() == 2 * self.n_items, "the updates", 60 + self.n_items / 5000)
 
     def close(self):
         if self.merge and self.merge.is_running():
@@ -215,13 +239,37 @@ def meter_load(load, broker, processes, n_shards, options):
     return Run(load, n_settling, n_shards, query_ms, sum(idle.values()), other_cores, stops_ms)
 
 
+def bytes_of(load, system, before, span_s):
+    """Return the bytes of a query in each topic since they were so large, and what the formula says of them."""
+    n, n_shards = load.n_sent() + 1, system.n_shards  # with the one to warm up
+    query_id = f"{load.prefix}-{load.n_sent() // 2}"
+    asked = Queries(k=load.k, query_bytes=len(load._make(query_id).SerializeToString()), id_bytes=len(query_id),
+                    key_bytes=KEY_BYTES, topic_bytes=len(system.topic("queries")), partitions=CATALOGUE_PARTITIONS)
+    partials = n_shards * (asked.part(n_shards) + HEARTBEAT * span_s / n) + asked.mark() if system.merge else 0
+    predicted = dict(zip(TOPICS, (asked.query(), partials, asked.answer())))
+    return {**{f"{topic}_bytes": round((size - before[topic]) / n, 1) for topic, size in system.topics_bytes().items()},
+            **{f"predicted_{topic}_bytes": round(size, 1) for topic, size in predicted.items()}}
+
+
+def meter_updates(system):
+    """Return the processor time of all daemons for an update of one item, and what the busiest one could apply."""
+    meter = Meter({daemon.port: [daemon.process.pid] for daemon in system.daemons})
+    system.update_all()
+    used, _ = meter.read()
+    update_us = [max(TICK_MS, cores * meter.span_s() * 1000) * 1000 / system.n_items for cores in used.values()]
+    return {"update_us": round(sum(update_us), 2), "updates_per_s": round(1e6 / max(update_us))}
+
+
 def measure(broker, n_shards, options):
-    """Return the run of one layout, which is complete."""
+    """Return the run of one layout, which is complete, and what was measured beside its times."""
     system = Shards(broker, n_shards, options.items, options.delivery)
     try:
         system.open(60 + options.items / 5000)
-        with Load(system, options.rate, method=options.method) as load:
-            return meter_load(load, broker, processes_of(broker, system), n_shards, options)
+        before, began = system.topics_bytes(), time.monotonic()
+        with Load(system, options.rate, method=options.method, k=options.k) as load:
+            run = meter_load(load, broker, processes_of(broker, system), n_shards, options)
+            sizes = bytes_of(load, system, before, time.monotonic() - began)
+        return run, {**sizes, **meter_updates(system)}
     finally:
         system.close()
 
@@ -229,13 +277,14 @@ def measure(broker, n_shards, options):
 def measure_all(broker, options):
     """Yield the row of each layout, and predict it from the first one."""
     measure(broker, 1, options)  # does not count: a broker that has just started is slow
-    first = times = None
+    first = times = updates_per_s = None
     for n_shards in [1, *options.shards]:
-        run = measure(broker, n_shards, options)
-        first, times = first or run, times or times_of(run)
+        run, beside = measure(broker, n_shards, options)
+        first, times, updates_per_s = first or run, times or times_of(run), updates_per_s or beside["updates_per_s"]
         if n_shards > 1 and times.join_ms == 0:
             times = replace(times, join_ms=run.query_ms["merge"] / n_shards)
-        yield row_of(run, predictions(times, first, run, options), options)
+        yield {**row_of(run, predictions(times, first, run, options), options), **beside,
+               "predicted_updates_per_s": n_shards * updates_per_s}
 
 
 def parse():
@@ -244,6 +293,7 @@ def parse():
     parser.add_argument("--rate", type=float, default=20, help="queries per second")
     parser.add_argument("--seconds", type=float, default=30, help="of load on each layout")
     parser.add_argument("--method", default="default", help=f"of space {SPACE}, which is recjpq")
+    parser.add_argument("--k", type=int, default=10, help="hits of an answer, and of each part")
     parser.add_argument("--shards", type=int, nargs="+", default=[2, 4], help="layouts; one daemon always comes first")
     parser.add_argument("--delivery", choices=("at_least_once", "exactly_once"), default="at_least_once")
     parser.add_argument("--json", action="store_true")

@@ -17,6 +17,16 @@ def check_memory(rows):
         assert row["peak_gb"] >= 0.95 * row["gb"] > 0, row
 
 
+def check_shards(rows):
+    """The formula promises the bytes of queries, parts and answers in Kafka."""
+    for row in rows:
+        for topic in ("queries", "partials", "answers"):
+            seen, promised = row[f"{topic}_bytes"], row[f"predicted_{topic}_bytes"]
+            assert abs(seen - promised) <= 0.03 * promised, (topic, row)
+        assert row["updates_per_s"] > 0 and row["answers_bytes"] > 0, row
+        assert (row["partials_bytes"] > 0) == (row["shards"] > 1), row
+
+
 def main(workload, program, *arguments):
     done = subprocess.run([program, "--json", *arguments], stdout=subprocess.PIPE, text=True)
     if done.returncode == 77:
@@ -31,6 +41,8 @@ def main(workload, program, *arguments):
         assert not missing, f"{row['method']}: missing {missing}"
         assert row["workload"] == workload, row
         assert 0 < row["median_ms"] <= row["p95_ms"], row
+    if workload == "shards":
+        check_shards(rows)
     judged = [row for row in rows if row.get("exact")]
     unjudged = ("apply", "scale", "threads", "fairness", "expiry", "filters_live", "replicas",
                 "shards", "rollout")

@@ -23,6 +23,8 @@ from wire import pb
 
 SPACE = "codes"
 MODEL = {"m": 8, "b": 256, "d": 64}
+CATALOGUE_PARTITIONS = 4
+KEY_BYTES = 8  # of an item
 
 
 class Replicas:
@@ -35,7 +37,7 @@ class Replicas:
         self.rng = data.generator("replicas")
         model = Path(self.folder.name) / "codes.safetensors"
         models.random_recjpq(self.rng, model, **MODEL)
-        broker.create_topic(self.topic("catalogue"), 4, {"cleanup.policy": "compact"})
+        broker.create_topic(self.topic("catalogue"), CATALOGUE_PARTITIONS, {"cleanup.policy": "compact"})
         broker.create_topic(self.topic("queries"), n_partitions)
         broker.create_topic(self.topic("answers"), 3)
         broker.create_topic(self.topic("dead-letters"), 1)
@@ -69,7 +71,7 @@ class Replicas:
             value = head + self.rng.bytes(MODEL["m"])
             while True:
                 try:
-                    producer.produce(self.topic("catalogue"), value, b"%08d" % number)
+                    producer.produce(self.topic("catalogue"), value, b"%0*d" % (KEY_BYTES, number))
                     break
                 except BufferError:
                     producer.poll(0.1)

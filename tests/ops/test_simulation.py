@@ -14,11 +14,14 @@ from pathlib import Path
 import numpy as np
 
 OPS = Path(__file__).resolve().parents[2] / "ops"
-sys.path.insert(0, str(OPS))
+sys.path[:0] = [str(OPS), str(OPS.parent / "tests" / "e2e")]
 import line_chart  # noqa: E402
+import record_bytes  # noqa: E402
 import shared_cores  # noqa: E402
 import simulation  # noqa: E402
+from record_bytes import Queries  # noqa: E402
 from simulation import Layout, Times, Trouble, simulate  # noqa: E402
+from wire import pb  # noqa: E402
 
 SVG = "{http://www.w3.org/2000/svg}"
 NO_HOP = Times(batch_ms=0, query_ms=1, spread=0, hop_ms=0, hop_spread=0, join_ms=0)
@@ -194,6 +197,72 @@ class SharedCores(unittest.TestCase):
         self.assertAlmostEqual(outcome.quantile(0.5), 71, places=6)
 
 
+def answer_of(asked, n_partitions, is_part):
+    """Return an answer as daemons make it: the fields of wire_answer.c."""
+    answer = pb.Answer(id="i" * asked.id_bytes, space="books", method="prune(8)", epoch=100_000, generation=1,
+                       model="0" * 16, receipt=pb.Receipt(exact=True, bound=1.5),
+                       counts=pb.Counts(items=10**7, scored=1000, candidates=10_000, admitted=10**7),
+                       times=pb.Times(queued_us=300, searched_us=2000))
+    for number in range(asked.k):
+        hit = answer.hits.add(key=b"k" * asked.key_bytes, score=2.5)
+        for a in range(asked.attributes):
+            hit.attributes[f"name{a}"].text = "v" * (asked.attribute_bytes - len(f"name{a}"))
+        if asked.value_bytes:
+            hit.value.text = "v" * asked.value_bytes
+        if asked.has_boosts:
+            hit.similarity = 2
+        if is_part:
+            hit.vector.extend([0.5] * asked.vector_numbers)
+    for partition in range(n_partitions):
+        answer.watermark.add(partition=partition, next=200_000)
+    for number in range(asked.explanations):
+        answer.explanations.add(key=b"k" * asked.key_bytes, verdict="OUTRANKED", score=1, below_last_hit=1)
+    if not is_part:
+        answer.times.merged_us = 3000
+        answer.parts.answered = answer.parts.of = 4
+    return answer
+
+
+def part_of(asked, n_shards):
+    answer = answer_of(asked, asked.partitions // n_shards, is_part=True)
+    return pb.Partial(shard=1, of=n_shards, model="0" * 16, k=asked.k, asked_unix_ms=1_800_000_000_000,
+                      trace=[b"t" * asked.trace_bytes, b"", b""], boosts=asked.has_boosts,
+                      attributes=asked.attributes, answer=answer.SerializeToString())
+
+
+class Bytes(unittest.TestCase):
+    """The formula beside messages that are encoded. ops/bench shards compares it with a broker's log."""
+    cases = (Queries(), Queries(id_bytes=36, key_bytes=8, partitions=4), Queries(partitions=128),
+             Queries(attributes=4), Queries(attributes=1, attribute_bytes=100), Queries(value_bytes=5),
+             Queries(has_boosts=True), Queries(explanations=16), Queries(vector_numbers=256), Queries(trace_bytes=55))
+
+    def assert_near(self, predicted, exact, what):
+        self.assertLess(abs(predicted / exact - 1), 0.04, (what, predicted, exact))
+
+    def test_the_formula_is_within_4_percent_of_what_is_encoded(self):
+        for case in self.cases:
+            for k in (10, 100, 2000):
+                asked = replace(case, k=k)
+                key = asked.topic_bytes + len("/12/1234567/1800000000000")
+                record = record_bytes.BATCH + record_bytes.RECORD
+                header = 2 + len("content-type" + "application/x-protobuf")
+                self.assert_near(asked.part(4), record + key + header + part_of(asked, 4).ByteSize(), ("part", asked))
+                self.assert_near(asked.answer(), record + header + asked.trace_bytes +
+                                 answer_of(asked, asked.partitions, is_part=False).ByteSize(), ("answer", asked))
+                mark = pb.Partial(kind=pb.Partial.ANSWERED).ByteSize()
+                self.assert_near(asked.mark(), record + key + mark, ("mark", asked))
+
+    def test_what_goes_through_kafka_is_counted_once_for_each_who_writes_or_reads_it(self):
+        asked, layout = Queries(k=100), Layout(shards=4, replicas=2, merges=3)
+        for is_hedged, searches in ((False, 4), (True, 8)):
+            taken, given = record_bytes.per_second(asked, 50, layout, is_hedged)
+            answered = asked.query() + searches * asked.part(4) + asked.mark() + asked.answer()
+            self.assertAlmostEqual(taken, 50 * answered + 8 * record_bytes.HEARTBEAT)
+            self.assertAlmostEqual(given - taken, 50 * (searches - 1) * asked.query())
+        alone = record_bytes.per_second(asked, 50, Layout(merges=0))
+        self.assertEqual(alone, (50 * (asked.query() + asked.answer()),) * 2)
+
+
 class Plots(unittest.TestCase):
     def plot(self, text):
         with tempfile.TemporaryDirectory() as folder:
@@ -272,11 +341,31 @@ class Command(unittest.TestCase):
         self.assertAlmostEqual(median("--daemon-ms", "4"), 5 + 4, places=3)
         self.assertAlmostEqual(median("--stop-ms", "7", "--stop-records", "4"), 5 + 7, places=3)
 
+    def row(self, *words):
+        done = self.simulate("--shards", "4", "--replicas", "1", "--merges", "1", "--items", "1e6", "--rate", "20",
+                             "--seconds", "5", "--spread", "0", "--hop-spread", "0", "--scenario", "all is well",
+                             "--json", *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_the_sizes_of_records_count(self):
+        def more(*words):
+            return self.row(*words)["bytes_in"] - self.row()["bytes_in"]
+
+        self.assertEqual(more("--k", "110"), 20 * 5 * 100 * Queries().hit())
+        self.assertEqual(more("--query-bytes", "400"), 20 * 100)
+        self.assertEqual(more("--key-bytes", "30"), 20 * 5 * 10 * 10)
+        self.assertEqual(more("--partitions", "24"), 20 * 2 * 20 * record_bytes.POSITION)  # once in all parts together
+        self.assertEqual(more("--attributes", "2"), 20 * 5 * 10 * 2 * (record_bytes.SHOWN + 12))
+        self.assertEqual(more("--attributes", "2", "--attribute-bytes", "22"),
+                         20 * 5 * 10 * 2 * (record_bytes.SHOWN + 22))
+
     def test_bad_numbers_are_refused_by_name(self):
         for words, name in ((("--rate", "0"), "--rate"), (("--wait-ms", "-1"), "--wait-ms"),
                             (("--merges", "0"), "--merges"), (("--rate", "5", "-1"), "--rate"),
                             (("--plot", "x.svg", "--rate", "5", "6"), "--plot"),
                             (("--cores", "2", "--scenario", "a rebalance"), "--cores"),
+                            (("--k", "0"), "--k"),
                             (("--stop-ms", "5"), "--stop-records")):
             done = self.simulate(*words)
             self.assertEqual(done.returncode, 2)
