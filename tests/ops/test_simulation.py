@@ -348,11 +348,19 @@ class Command(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
+    def test_k_changes_a_merges_time_and_the_bytes_alone(self):
+        few, many = self.row("--join-ms", "0.5", "--hit-us", "2"), self.row("--join-ms", "0.5", "--hit-us", "2",
+                                                                            "--k", "1010")
+        # A merge takes 4 parts, one after the other: 1,000 hits more are 2 ms more for each.
+        self.assertAlmostEqual(many["p50"] - few["p50"], 4 * 2, delta=0.01)
+        self.assertEqual(many["search_load"], few["search_load"])
+        self.assertAlmostEqual((many["bytes_in"] - few["bytes_in"]) / (20 * 5 * 1000 * Queries().hit()), 1, delta=1e-3)
+        self.assertEqual(self.row(), self.row("--k", "10"))
+
     def test_the_sizes_of_records_count(self):
         def more(*words):
             return self.row(*words)["bytes_in"] - self.row()["bytes_in"]
 
-        self.assertEqual(more("--k", "110"), 20 * 5 * 100 * Queries().hit())
         self.assertEqual(more("--query-bytes", "400"), 20 * 100)
         self.assertEqual(more("--key-bytes", "30"), 20 * 5 * 10 * 10)
         self.assertEqual(more("--partitions", "24"), 20 * 2 * 20 * record_bytes.POSITION)  # once in all parts together
@@ -365,7 +373,7 @@ class Command(unittest.TestCase):
                             (("--merges", "0"), "--merges"), (("--rate", "5", "-1"), "--rate"),
                             (("--plot", "x.svg", "--rate", "5", "6"), "--plot"),
                             (("--cores", "2", "--scenario", "a rebalance"), "--cores"),
-                            (("--k", "0"), "--k"),
+                            (("--k", "0"), "--k"), (("--hit-us", "-1"), "--hit-us"),
                             (("--stop-ms", "5"), "--stop-records")):
             done = self.simulate(*words)
             self.assertEqual(done.returncode, 2)
