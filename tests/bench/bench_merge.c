@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/bench merge: what a merge takes for the parts of one query, from decoding them to the encoded answer. What Kafka
- * takes comes on top. Before the times of a layout, one answer is checked: K hits in falling order, the first and the last
- * of which have the scores that they should have. */
+ * takes comes on top. Before the times of a layout, one answer is checked: K hits in falling order, the first and the
+ * last of which have the scores that they should have. */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -22,7 +22,7 @@ struct bench {
   struct open_joins *joins;
   struct region made, scratch;
   size_t k, n_shards;
-  struct span values[SHARDS_MAX]; /* of the parts' records */
+  struct span values[SHARDS_MAX];    /* of the parts' records */
   double scores[SHARDS_MAX * K_MAX]; /* of all hits */
   size_t n_scores;
   double wall_ms[RUNS_MAX], cpu_ms[RUNS_MAX];
@@ -64,7 +64,11 @@ static void make_answer(struct bench *b, size_t shard, struct answer *out)
     .receipt = { .is_exact = true, .has_bound = true, .bound = hits[b->k - 1].score },
     .watermark = &watermark,
     .n_watermark = 1,
-    .counts = { .items = SHARD_ITEMS, .scored = 1000, .candidates = 2000, .has_admitted = true, .admitted = SHARD_ITEMS },
+    .counts = { .items = SHARD_ITEMS,
+                .scored = 1000,
+                .candidates = 2000,
+                .has_admitted = true,
+                .admitted = SHARD_ITEMS },
   };
 }
 

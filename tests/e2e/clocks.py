@@ -10,7 +10,7 @@ NS_PER_MS = 10**6
 
 
 class SteppedClock:
-    """The wall clock that a daemon will have, by `ms` ahead of the machine's. Make it before the daemon starts."""
+    """A daemon's own wall clock, which is `ms` ahead of the machine's. Make it before the daemon starts."""
 
     def __init__(self, daemon, ms=0):
         self.path = daemon.folder / "clock"

@@ -267,7 +267,8 @@ class Sweep(ExpiryCase):
     def check_kept(self, keys):
         """Check that the daemon has just the items of these keys, and returns those that are alive."""
         items = self.system.oracle.state(self.system.oracle.end()).items
-        alive = {k for k in keys if "dot" in items[k].parts and LIFETIMES.is_alive(items[k].attributes, self.clock.now_ms())}
+        now_ms = self.clock.now_ms()
+        alive = {k for k in keys if "dot" in items[k].parts and LIFETIMES.is_alive(items[k].attributes, now_ms)}
         self.assertEqual(self.system.daemon.status()["items"], len(keys))
         self.assertEqual(self.keys_of_dot(), alive)
 

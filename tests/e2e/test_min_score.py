@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of a least score, through Kafka: hits, receipts and explanations beside those of the same query without it, which
-the oracle checks. test_shards.py has it with shards."""
+"""Tests of a least score, through Kafka: hits, receipts and explanations beside those of the same query without it,
+which the oracle checks. test_shards.py has it with shards."""
 
 import json
 import tempfile
@@ -91,7 +91,8 @@ class MinScore(Case):
         bound += [hit.score for hit in whole.hits[len(left):]][:1]
         self.assertEqual(answer.receipt.HasField("bound"), bool(bound), where)
         self.assertEqual(answer.receipt.bound, max(bound, default=0), where)
-        self.assertEqual(answer.receipt.exact, whole.receipt.exact or bool(bound) and max(bound) < query.min_score, where)
+        is_proven = bool(bound) and max(bound) < query.min_score
+        self.assertEqual(answer.receipt.exact, whole.receipt.exact or is_proven, where)
 
     def test_hits_are_those_of_the_same_query_that_reach_it(self):
         self.open()
