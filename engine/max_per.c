@@ -9,6 +9,7 @@
 #include "base/crowding.h"
 #include "base/size.h"
 #include "engine/attributes/attribute_selection.h"
+#include "engine/min_score.h"
 
 /* A round finds more hits than are wanted. The first one finds half as many more, which is enough if few are crowded
  * out: RecJPQ's time grows with the hits. Later ones find many more, to be the last, and at least twice as many as the
@@ -111,7 +112,7 @@ static bool is_last(const struct max_per_search *s)
   if (s->found.n_hits == 0 || s->query->max_per.n >= s->query->k)
     return true;
   if (is_short && s->found.receipt.is_exact)
-    return true; /* there are no other items */
+    return true; /* no other item can be a hit */
   return n_rounds == ROUNDS_MAX || (is_short && n_rounds >= SHORT_ROUNDS_MAX);
 }
 
@@ -212,22 +213,30 @@ static err_t narrow(struct max_per_search *s, const struct crowding *crowding, s
 
 /* ---- The answer ---- */
 
+/* The score that an item needs to be among the hits. */
+static float threshold_of(const struct max_per_search *s)
+{
+  float last = s->n_hits == s->query->k ? s->hits[s->n_hits - 1].score : -INFINITY;
+
+  return s->query->has_min_score ? fmaxf(last, s->query->min_score) : last; /* lower ones are cut */
+}
+
 /* What the hits guarantee. What a round has missed stays bounded by that round: it need not be crowded out in the end,
  * if later rounds find better hits of other values.
  *
  * has_more   the round has found more hits than are wanted
- * gives_up   there are fewer, and more items, but no further round
+ * gives_up   there are fewer, and more items that may be hits, but no further round
  */
 static void join_receipt(struct max_per_search *s, bool has_more, bool gives_up, struct receipt *out)
 {
   const struct receipt *found = &s->found.receipt;
-  float last = s->n_hits == s->query->k ? s->hits[s->n_hits - 1].score : -INFINITY;
+  float threshold = threshold_of(s);
 
   if (found->has_bound && (!found->is_exact || gives_up))
     s->missed_below = fmaxf(s->missed_below, found->bound);
-  out->is_exact = s->missed_below == -INFINITY || s->missed_below < last;
+  out->is_exact = s->missed_below == -INFINITY || s->missed_below < threshold;
   out->has_bound = has_more || (found->has_bound && s->admit.n_admitted > 0) || s->missed_below > -INFINITY;
-  out->bound = out->has_bound ? fmaxf(last, s->missed_below) : 0.0f;
+  out->bound = out->has_bound ? fmaxf(threshold, s->missed_below) : 0.0f;
 }
 
 static void join(struct max_per_search *s, bool has_more, bool gives_up)
@@ -241,23 +250,26 @@ static void join(struct max_per_search *s, bool has_more, bool gives_up)
 
 err_t max_per_take(struct max_per_search *s, struct region *kept, struct region *scratch)
 {
-  size_t n_all = s->n_hits + s->found.n_hits;
   struct crowding crowding;
   struct hit *all;
 
   if (s->n_rounds == 0)
     TRY(region_array(kept, size_min(s->query->k, s->arena->n_slots), sizeof *s->hits, &s->hits));
+  if (s->found.receipt.is_exact)
+    min_score_cut(&s->wider, &s->found); /* what is too low crowds nothing out */
+  size_t n_all = s->n_hits + s->found.n_hits;
   TRY(list_hits(s, scratch, &all));
   TRY(crowding_find(all, n_all, s->query->max_per.n, scratch, &crowding));
   bool has_more = keep_hits(s, all, n_all, &crowding);
   bool is_enough = s->n_hits == s->query->k, is_end = is_enough || is_last(s);
+  bool gives_up = is_end && !is_enough && s->found.n_hits == s->wider.k;
   if (!is_end && s->n_rounds == 0)
     TRY(region_array(kept, bits_words(s->arena->n_slots), sizeof *s->words, &s->words));
   if (!is_end && can_widen(s))
     widen(s);
   else if (!is_end)
     TRY(narrow(s, &crowding, scratch));
-  join(s, has_more, is_end && !is_enough);
+  join(s, has_more, gives_up);
   s->n_rounds++;
   s->is_done = is_end || s->admit.n_admitted == 0;
   return ERR_OK;

@@ -103,9 +103,16 @@ static err_t divide(struct search *s, const struct group *all)
 
 /* ---- Searching ---- */
 
-static err_t init_result(const struct arena *arena, const struct query *query, const struct admit *admit,
+/* Only exact methods skip items that score too little: of the others, the hits would depend on it. */
+static float min_score_of(const struct search *s, const struct query *query)
+{
+  return query->has_min_score && s->row->is_exact ? query->min_score : -INFINITY;
+}
+
+static err_t init_result(const struct search *s, const struct query *query, const struct admit *admit,
                          struct region *region, struct search_result *out)
 {
+  const struct arena *arena = s->arena;
   struct topk_entry *heap;
   size_t k = query->k < arena->n_slots ? query->k : arena->n_slots;
 
@@ -114,7 +121,7 @@ static err_t init_result(const struct arena *arena, const struct query *query, c
   out->admit = *admit;
   TRY(region_array(region, k, sizeof *heap, &heap));
   topk_init(&out->topk, heap, k, keys_order, &arena->keys);
-  out->floor = -INFINITY;
+  out->min_score = out->floor = min_score_of(s, query);
   return ERR_OK;
 }
 
@@ -244,7 +251,7 @@ err_t search_groups_search(const struct search *s, enum group_kind kind)
 
   TRY(region_array(batch.scratch, group->n, sizeof *batch.results, &batch.results));
   for (size_t i = 0; i < group->n; i++)
-    TRY(init_result(s->arena, group->queries[i], group->admits[i], batch.scratch, &batch.results[i]));
+    TRY(init_result(s, group->queries[i], group->admits[i], batch.scratch, &batch.results[i]));
   TRY(prepare_queries(s, group, &batch));
   TRY(run(s, kind, &batch));
   for (size_t i = 0; i < group->n; i++)

@@ -104,6 +104,7 @@ static err_t score_items(const struct search *s, const struct query *query, cons
   const struct backend *backend = search_backend(s);
 
   asked.k = QUERY_EXPLAIN_MAX;
+  asked.has_min_score = false;
   among.method = &exact;
   among.row = methods_find(s->in->space->similarity->methods, &exact);
   enum group_kind kind = backend->admits_few && backend->admits_few(scored, s->in->n_items) ? GROUP_FEW
@@ -160,7 +161,7 @@ static err_t search_arena(struct search *s, const struct query *const *queries, 
   for (size_t i = 0; i < n; i++) {
     if (answers[i].error)
       continue;
-    min_score_cut(queries[i], &answers[i]);
+    min_score_cut(resolved[i], &answers[i]);
     if (queries[i]->n_explain > 0)
       TRY(explain(s, resolved[i], &s->admission.admits[i], &answers[i]));
     if (queries[i]->mmr.diversity > 0)

@@ -62,6 +62,8 @@ bool boosted_left_has_hit(const struct boosted_search *s, uint32_t slot, float s
 
   if (score != threshold || threshold == -INFINITY)
     return score > threshold || threshold == -INFINITY;
+  if (s->n_hits < s->query->k || s->hits[s->n_hits - 1].score < threshold)
+    return true; /* the threshold is the query's min_score */
   return span_compare(keys_get(&s->on.arena->keys, slot), s->hits[s->n_hits - 1].key) < 0;
 }
 
@@ -148,7 +150,7 @@ static bool are_many(const struct boosted_search *s, uint64_t n, size_t share)
 /* Are there hits to compare with, and may the choice depend on where items lie? */
 static bool may_choose(const struct boosted_search *s)
 {
-  return s->on.is_exact && boosted_left_threshold(s) > -INFINITY;
+  return s->on.is_exact && boosted_left_least(s) > -INFINITY;
 }
 
 static bool may_scan(const struct boosted_search *s)
@@ -181,6 +183,7 @@ static err_t prepare_scan(struct boosted_search *s, struct region *scratch)
   TRY(s->on.columns->ops->score_tables(s->on.columns, prepared, s->on.in->n_items, s->on.kernels, scratch,
                                        &scan->similarity));
   TRY(kth_best_init(s->query->k, scratch, &scan->best));
+  scan->best.threshold = boosted_left_threshold(s);
   for (size_t i = 0; i < s->n_hits; i++)
     kth_best_add(&scan->best, s->hits[i].score);
   kth_best_cut(&scan->best);

@@ -13,7 +13,9 @@
 /* Return the sum that an item needs to be among the hits: equal ones come in the order of their keys. */
 static inline float boosted_left_threshold(const struct boosted_search *s)
 {
-  return s->n_hits > 0 && s->n_hits == s->query->k ? s->hits[s->n_hits - 1].score : -INFINITY;
+  float kth = s->n_hits > 0 && s->n_hits == s->query->k ? s->hits[s->n_hits - 1].score : -INFINITY;
+
+  return s->query->has_min_score && s->on.is_exact ? fmaxf(kth, s->query->min_score) : kth;
 }
 
 /* Return the sum of boosts that an item needs, if it is as similar as those that are left may be. */

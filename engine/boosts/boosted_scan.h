@@ -23,8 +23,9 @@ struct boosted_scan {
 
 /* Clear the bits of items that cannot be among the k best sums, for several queries in one arena at once.
  *
- * scans  [n]: bounds, similarity, best and words are set. `best` has a threshold: the k-th best sum of items whose bits
- *        are not set. Bits are of slots that have a part. Those stay whose sums are at least the k-th best of all
+ * scans  [n]: bounds, similarity, best and words are set. `best` has a threshold: the query's min_score, or the k-th
+ *        best sum of items whose bits are not set. Bits are of slots that have a part. Those stay whose sums are at
+ * least the k-th best of all
  *
  * pause  is called between blocks
  *

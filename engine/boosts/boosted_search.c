@@ -38,6 +38,7 @@ err_t boosted_search_start(struct boosted_search *s, const struct query *query, 
   s->admitted = admit;
   s->answer = answer;
   s->plain = *query;
+  s->plain.has_min_score = false; /* it is for sums; a round finds what is similar */
   s->k = query->k + size_min(FIRST_TIMES * (size_t)query->k + FIRST_MORE, FIRST_MORE_MAX);
   s->plain.k = (uint32_t)size_min(s->k, UINT32_MAX);
   s->admit = *admit;

@@ -29,7 +29,7 @@ static err_t like_batch(const struct search_batch *batch, struct search_batch *o
   for (size_t q = 0; q < batch->n; q++) {
     const struct topk *like = &batch->results[q].topk;
     struct topk_entry *heap;
-    out->results[q] = (struct search_result){ .admit = batch->results[q].admit };
+    out->results[q] = (struct search_result){ .admit = batch->results[q].admit, .min_score = -INFINITY };
     TRY(region_array(batch->scratch, like->k, sizeof *heap, &heap));
     topk_init(&out->results[q].topk, heap, like->k, like->order, like->context);
   }

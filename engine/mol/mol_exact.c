@@ -64,7 +64,7 @@ err_t mol_exact_seed(const struct mol_columns *c, struct search_batch *batch, fl
     size_t n = SEEDS_PER_HIT * batch->results[q].topk.k;
     n_seeds = n > n_seeds ? n : n_seeds;
     n_items = batch->results[q].admit.n_admitted > n_items ? batch->results[q].admit.n_admitted : n_items;
-    floors[q] = -INFINITY;
+    floors[q] = batch->results[q].floor;
   }
   if (n_items < n_seeds * SEEDS_PAY_AT)
     return ERR_OK;
@@ -234,7 +234,7 @@ static err_t seed_claimed(const struct mol_columns *c, struct search_batch *batc
   struct share_steps steps;
 
   for (size_t q = 0; q < batch->n; q++)
-    floors[q] = -INFINITY;
+    floors[q] = batch->results[q].floor;
   while (share_claim(batch, JOB_SEED, batch->n, n_each, &steps)) {
     struct search_batch slice = search_batch_slice(batch, steps.first, steps.end - steps.first);
     TRY(mol_exact_seed(c, &slice, floors + steps.first));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scan of method `exact`, for the methods that begin in another way.
  *
- * A floor is a score that K items of a query are known to reach, -inf if none is known. Items below it are skipped. */
+ * A floor is a score that K items of a query are known to reach, or its min_score, -inf if there is neither. Items
+ * below it are skipped. */
 #ifndef ENGINE_MOL_MOL_EXACT_H
 #define ENGINE_MOL_MOL_EXACT_H
 

@@ -20,7 +20,7 @@ struct mol_exact_query {
   size_t n_kept;
 };
 
-/* Prepare query q. floor: a score that K of its items are known to reach, or -inf. Returns ERR_MEMORY. */
+/* Prepare query q. floor: see mol_exact.h. Returns ERR_MEMORY. */
 err_t mol_exact_query_init(const struct mol_columns *c, struct search_batch *batch, size_t q, struct mol_tile *tile,
                            float floor, struct mol_exact_query *out);
 

@@ -21,7 +21,7 @@ err_t mol_scorer_init(const struct mol_columns *c, struct search_batch *batch, s
                               .query = mol_queries_of(batch->prepared) + q,
                               .tile = tile,
                               .result = &batch->results[q],
-                              .floor = -INFINITY };
+                              .floor = batch->results[q].floor };
   if (!mol_tile_can_bound(c, batch->kernels))
     return ERR_OK;
   out->n_deferred_max = k * DEFERRED_PER_HIT > DEFERRED_MIN ? k * DEFERRED_PER_HIT : DEFERRED_MIN;

@@ -30,7 +30,7 @@ struct mol_scorer {
   const struct mol_query *query;
   struct mol_tile *tile; /* may be shared: its contents are not used after a call returns */
   struct search_result *result;
-  float floor;               /* a score that K items are known to reach; -inf if none is known */
+  float floor;               /* no item below it is wanted, see mol_exact.h; at first that of the result */
   bool prefetches_each;      /* set by the caller: prefetch each item as it is added; a full tile does not wait */
   uint32_t slots[MOL_LANES]; /* gathered for the next tile */
   size_t n;

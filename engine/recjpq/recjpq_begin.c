@@ -14,10 +14,14 @@ static bool admits_most(const struct admit *admit, uint64_t n_items)
 /* Members of a team tell each other their floors, so these must be proven. */
 static err_t find_floor(struct recjpq_search *s, struct search_batch *batch, const struct recjpq_rule *rule)
 {
+  float min_score = s->result->min_score;
+
   if (!batch->share && recjpq_guess_pays(s->kernels, s->result, s->deficits.subitems.n_items, rule))
-    return recjpq_guess(s, batch, rule);
-  if (cells_are_complete(&s->columns->cells))
+    TRY(recjpq_guess(s, batch, rule));
+  else if (cells_are_complete(&s->columns->cells))
     TRY(recjpq_warm_up(s, batch));
+  s->is_guess &= s->floor > min_score;
+  s->floor = fmaxf(s->floor, min_score);
   return ERR_OK;
 }
 
@@ -37,7 +41,7 @@ err_t recjpq_begin(const struct recjpq_columns *c, struct search_batch *batch, s
   struct recjpq_subitems subitems = { recjpq_queries_of(batch->prepared)[query].subitem_scores, c->cells.lengths,
                                       batch->n_items };
 
-  bool has_floor = result->floor > -INFINITY; /* from another member, which narrowed for itself */
+  bool has_floor = result->floor > result->min_score; /* from another member, which narrowed for itself */
 
   if (!has_floor && batch->n_items >= rule->warm_up_items_min && !admits_most(&result->admit, batch->n_items))
     TRY(recjpq_narrow(c, batch, &result->admit, &subitems));

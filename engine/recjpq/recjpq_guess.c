@@ -60,7 +60,7 @@ static void add_piece(struct recjpq_search *s, size_t first, size_t n, size_t ne
     if (score > best->threshold && recjpq_is_candidate(s, (uint32_t)first + passed[i]))
       kth_best_add(best, score);
   }
-  s->floor = best->threshold;
+  s->floor = fmaxf(best->threshold, s->result->min_score);
   recjpq_lower_limit(s);
 }
 
@@ -96,7 +96,7 @@ bool recjpq_guess_failed(struct recjpq_search *s)
     return false;
   s->is_guess = false;
   s->ceiling = s->floor;
-  s->floor = -INFINITY;
+  s->floor = s->result->min_score;
   s->seen.nexts = NULL;
   recjpq_deficits_quantise(&s->deficits, recjpq_threshold(s));
   return true;

@@ -3,7 +3,7 @@
  * scores of a sample of all items tell nearly where the K-th best score is.
  *
  * The search looks for all items that reach the guess. If it finds K, they have the K best, and the guess was a valid
- * threshold. Otherwise the guess was too high: a scan offers all items below it. */
+ * threshold. Otherwise the guess was too high: a scan offers all items below it that reach the query's min_score. */
 #ifndef ENGINE_RECJPQ_RECJPQ_GUESS_H
 #define ENGINE_RECJPQ_RECJPQ_GUESS_H
 

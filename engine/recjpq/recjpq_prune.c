@@ -27,6 +27,7 @@
 #include "engine/recjpq/recjpq_columns.h"
 #include "engine/recjpq/recjpq_methods.h"
 #include "engine/search/receipt.h"
+#include "engine/search/share.h"
 
 enum { CELLS_AHEAD = 8 }; /* a cell is prefetched this many cells before it is visited */
 
@@ -144,7 +145,7 @@ static void visit_cell(struct pruning *p, const struct cell_pair *pair, size_t i
   for (size_t i = 0; i < cell.n; i++) {
     cell_read(cells, pair, index, i, p->codes);
     float score = recjpq_score(p->subitem_scores, p->codes, cells->n_splits);
-    if (score < topk_threshold(&p->result->topk) || was_seen(p, p->codes, split))
+    if (score < share_threshold(p->result) || was_seen(p, p->codes, split))
       continue;
     uint32_t slot = cell_slots(pair, cell)[i];
     if (admit_slot(&p->result->admit, slot))
@@ -181,6 +182,8 @@ static bool is_done(const struct pruning *p, const struct prune_rule *rule, uint
   if (is_exhausted(p) || n_iterations == rule->n_iterations_max)
     return true;
   float bound = upper_bound(p), threshold = inflated_threshold(p, rule);
+  if (bound < p->result->min_score)
+    return true;
   return rule->is_safe ? bound < threshold : bound <= threshold;
 }
 
@@ -202,7 +205,7 @@ static void write_receipt(const struct pruning *p, uint64_t n_items)
   struct search_result *result = p->result;
 
   receipt_exact(result, n_items);
-  if (!result->receipt.has_bound || is_exhausted(p) || upper_bound(p) < topk_threshold(&result->topk))
+  if (!result->receipt.has_bound || is_exhausted(p) || upper_bound(p) < share_threshold(result))
     return;
   result->receipt = (struct receipt){ .has_bound = true, .bound = upper_bound(p) };
 }

@@ -23,7 +23,7 @@ struct recjpq_search {
   const float *subitem_scores;
   struct search_result *result;
   bool admits_most; /* nearly all items that have a sub-item of `deficits.subitems` in each split are admitted */
-  float floor;      /* a score that K admitted items reach; -inf: none is known */
+  float floor;      /* at least the query's min_score, or a score that K admitted items reach */
   bool is_guess;    /* K items are only expected to reach the floor: see recjpq_guess.h */
   float expected;   /* what the floor will probably be at the end; -inf: unknown */
   float ceiling;    /* items that reach this were offered before; inf: none were */

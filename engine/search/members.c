@@ -75,7 +75,8 @@ static err_t make_results(const struct search_batch *from, struct region *scratc
     const struct search_result *result = &from->results[q];
     struct topk_entry *heap;
     TRY(region_array(scratch, result->topk.k, sizeof *heap, &heap));
-    out->results[q] = (struct search_result){ .admit = result->admit, .floor = -INFINITY };
+    out->results[q] =
+        (struct search_result){ .admit = result->admit, .min_score = result->min_score, .floor = result->floor };
     topk_init(&out->results[q].topk, heap, result->topk.k, result->topk.order, result->topk.context);
   }
   return ERR_OK;

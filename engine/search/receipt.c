@@ -4,6 +4,12 @@
 
 #include <math.h>
 
+/* No item that was skipped by a threshold scores higher. */
+static float highest_outside(const struct search_result *result)
+{
+  return fmaxf(topk_threshold(&result->topk), result->min_score);
+}
+
 void receipt_exact(struct search_result *result, uint64_t n_items)
 {
   bool is_all = result->topk.n == result->admit.n_admitted; /* with late keys, more than K items are admitted */
@@ -20,7 +26,7 @@ void receipt_exact(struct search_result *result, uint64_t n_items)
   result->receipt = (struct receipt){
     .is_exact = true,
     .has_bound = !is_all,
-    .bound = is_all ? 0.0f : topk_threshold(&result->topk),
+    .bound = is_all ? 0.0f : highest_outside(result),
   };
 }
 

@@ -6,7 +6,8 @@
 #include "engine/search/search_batch.h"
 
 /* Fill the receipt and the counts of an exact answer: every admitted item was either scored or proven not to be among
- * the K best. The bound is the K-th best score. Call this when the heap is complete. */
+ * the K best, or to score less than min_score. The bound is the K-th best score, or min_score if that is higher. Call
+ * this when the heap is complete. */
 void receipt_exact(struct search_result *result, uint64_t n_items);
 
 /* Fill the receipt and the counts of an approximate answer. n_outside admitted items were not candidates, and `bound`

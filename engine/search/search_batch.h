@@ -19,7 +19,8 @@ struct share;
 /* One query of a batch and its result. If members of a team share the search (share.h), each has its own. */
 struct search_result {
   struct admit admit;
-  float floor;      /* a score that K admitted items are known to reach; -inf: none is known */
+  float min_score;  /* items that score less may be skipped; -inf: none */
+  float floor;      /* at least min_score, or a score that K admitted items are known to reach if that is higher */
   struct topk topk; /* initialised and finished by the caller */
   struct receipt receipt;
   struct counts counts;

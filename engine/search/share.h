@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the members of a team share while they search one batch: which steps are claimed, and for each query a floor,
- * a score that K admitted items reach.
+ * which is the query's min_score or a score that K admitted items reach.
  *
  * A search that can be divided does its work in steps, and claims the next ones before it does them. Each member does
  * the whole search over the steps that it claims, in a batch, results and scratch memory of its own. Whatever the
- * steps of a member: its heap has every one of its items that is among the K best of all. So the merged heaps have the
- * K best, in an order that is total. Neither the number of members nor their timing changes the hits.
+ * steps of a member: its heap has every one of its items that is among the K best of all and reaches min_score. So the
+ * merged heaps have the K best, in an order that is total. Neither the number of members nor their timing changes the
+ * hits.
  *
  * A claim is also where a search pauses, so that its thread can do something short in between.
  *
@@ -37,7 +38,7 @@ struct share_steps {
  * jobs one after the other numbers them from 0. Returns false if all steps are claimed.
  *
  * Floors are exchanged: result->floor rises to the best floor that is known to any member. Before the call, the method
- * may have raised it to any score that K admitted items reach.
+ * may have raised it to any score that K admitted items reach; it never lowers it.
  *
  * Choose n_each so that the steps take some 20 to 200 us: claims cost little. The last claims of a job are smaller, so
  * that members end at about the same time; but not if n_each gives every member about one claim.

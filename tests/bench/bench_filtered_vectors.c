@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/bench filtered_vectors: `exact` of mol, bilinear and dot with filters that admit few or many items, shared by a
  * batch or different for each of its queries, with excluded keys, with at most n hits of a value, with hits that differ,
- * and with boosts; the last four for recjpq too. Each row takes turns with the same search without a filter. Answers are
- * compared with brute force under the same filter, and each hit with the filter. Peers race under filters, over the
- * vectors of bilinear and dot.
+ * with boosts, and with a least score; the last five for recjpq too. Each row takes turns with the same search without
+ * any of these. Answers are compared with brute force under the same filter, and each hit with the filter. Peers race
+ * under filters, over the vectors of bilinear and dot.
  */
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +18,8 @@
 #include "tests/bench/recjpq_data.h"
 #include "tests/support/vector_file.h"
 
-enum { LIKED = 128, QUERIES = BENCH_BATCH_MAX, FILTER_BYTES = 64, UPDATE_ITEMS = 4096, MAKER_ITEMS = 100 };
+enum { LIKED = 128, LARGE_K = 2000, QUERIES = BENCH_BATCH_MAX };
+enum { FILTER_BYTES = 64, UPDATE_ITEMS = 4096, MAKER_ITEMS = 100 };
 
 /* `maker` has about MAKER_ITEMS random items of each value, `kind` items that are alike. `published` is up to DAYS ago. */
 enum { LOT, MAKER, KIND, PUBLISHED, ATTRIBUTES };
@@ -71,6 +72,7 @@ struct limits {
   bool is_liked; /* they are the LIKED best items of the query, and then any others */
   struct max_per max_per;
   uint32_t candidates; /* of mmr; 0: none */
+  uint32_t n_reaching; /* hits that reach the least score, of LARGE_K; 0: there is none */
   const struct boosting *boosting; /* NULL: none */
 };
 
@@ -115,6 +117,19 @@ static void set_filter(struct bench *b, size_t q, struct query *query)
   snprintf(text, FILTER_BYTES, "lot >= %.9f and lot < %.9f", b->lows[q], b->lows[q] + b->limits.share);
   query->filter = span_of_str(text);
   bench_check(engine_check_filter(b->engine.engine, query, &b->region));
+}
+
+/* Ask for many hits, and let so few reach the least score. */
+static void set_min_score(struct bench *b, struct query *query)
+{
+  const struct query *queries = query;
+  struct answer answer;
+
+  query->k = b->limits.n_reaching;
+  bench_check(searcher_search(b->judge, 0, &b->exact, &queries, 1, &answer));
+  query->min_score = answer.hits[answer.n_hits - 1].score;
+  query->has_min_score = true;
+  query->k = LARGE_K;
 }
 
 /* Put the best items of the query in the place of the first excluded ones. */
@@ -196,6 +211,8 @@ static void prepare(void *self, size_t round)
     set_filter(b, q, &b->queries[q]);
     if (b->limits.boosting)
       set_boosts(b, &b->queries[q]);
+    if (b->limits.n_reaching)
+      set_min_score(b, &b->queries[q]);
     if (b->limits.n_excluded > 0)
       set_excluded(b, q, &b->queries[q]);
   }
@@ -325,6 +342,8 @@ static void name_variant(const struct bench *b, size_t bytes, char *out)
     snprintf(out, bytes, "%s, %u of a %.*s", name, l.max_per.n, (int)l.max_per.attribute.n, l.max_per.attribute.p);
   else if (l.candidates)
     snprintf(out, bytes, "%s, mmr of %u", name, l.candidates);
+  else if (l.n_reaching)
+    snprintf(out, bytes, "%s, %u of %u reach it", name, l.n_reaching, LARGE_K);
   else if (l.n_excluded)
     snprintf(out, bytes, "%s, %zu %s%s", name, l.n_excluded, l.is_liked ? "liked " : "",
              l.is_seen ? "seen" : "excluded");
@@ -357,14 +376,15 @@ static void race_at(struct bench *b, struct limits limits, size_t batch)
 {
   AUTO(race_fini) struct race race = { 0 };
   const struct subject *s = b->subject;
+  uint32_t k = limits.n_reaching ? LARGE_K : s->k;
   char variant[64];
 
   b->limits = limits;
   b->batch = batch;
   b->round = SIZE_MAX;
   memset(b->has_truth, 0, sizeof b->has_truth);
-  bench_check(race_init(&b->options, s->items, s->k, batch, &race));
-  bench_check(engine_racer_init(&b->engine, "exact", s->queries, QUERIES, s->dim, s->k, batch, &b->plain));
+  bench_check(race_init(&b->options, s->items, k, batch, &race));
+  bench_check(engine_racer_init(&b->engine, "exact", s->queries, QUERIES, s->dim, k, batch, &b->plain));
   name_variant(b, sizeof variant, variant);
   race.variant = variant;
   race.context = b;
@@ -418,6 +438,8 @@ static void race_all(struct bench *b)
   race_at(b, (struct limits){ .share = 1, .n_excluded = at_most(100000, tenth) }, 1);
   for (uint32_t times = 5; times <= 10; times += 5)
     race_at(b, (struct limits){ .share = 1, .candidates = times * (uint32_t)b->subject->k }, batch);
+  for (uint32_t n = 10; n < LARGE_K; n *= 10)
+    race_at(b, (struct limits){ .share = 1, .n_reaching = n }, batch);
   for (size_t a = MAKER; a <= KIND; a++)
     for (uint32_t n = 1; n <= 2; n++)
       race_at(b, (struct limits){ .share = 1, .max_per = { attributes[a].name, n } }, batch);

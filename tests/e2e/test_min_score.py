@@ -87,12 +87,15 @@ class MinScore(Case):
         self.assertFalse(answer.HasField("error"), answer.error.message)
         left = [hit for hit in whole.hits if hit.score >= query.min_score]
         self.assertEqual(list(answer.hits), left, where)
-        bound = [whole.receipt.bound] if whole.receipt.HasField("bound") else []
-        bound += [hit.score for hit in whole.hits[len(left):]][:1]
-        self.assertEqual(answer.receipt.HasField("bound"), bool(bound), where)
-        self.assertEqual(answer.receipt.bound, max(bound, default=0), where)
-        is_proven = bool(bound) and max(bound) < query.min_score
-        self.assertEqual(answer.receipt.exact, whole.receipt.exact or is_proven, where)
+        bound = whole.receipt.bound if whole.receipt.HasField("bound") else -np.inf
+        is_proven = whole.receipt.exact or bound < query.min_score
+        is_all = bound == -np.inf and len(left) == len(whole.hits)
+        if len(left) < query.k:
+            bound = max(bound, query.min_score)
+        self.assertEqual(answer.receipt.exact, is_proven, where)
+        if not query.HasField("max_per"):  # then what is too low may have been crowded out as well
+            self.assertEqual(answer.receipt.HasField("bound"), not is_all, where)
+        self.assertEqual(answer.receipt.bound, bound if answer.receipt.HasField("bound") else 0, where)
 
     def test_hits_are_those_of_the_same_query_that_reach_it(self):
         self.open()

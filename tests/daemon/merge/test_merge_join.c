@@ -103,11 +103,12 @@ static void assert_same(const struct answer *a, const struct answer *b)
 }
 
 /* Every other query has one: that of an item. */
-static struct query draw_min_score(struct dice *d, const struct world *w)
+static struct query draw_min_score(struct dice *d, const struct world *w, uint32_t k)
 {
   bool has_one = w->n > 0 && dice_below(d, 2) == 0;
 
   return (struct query){
+    .k = k,
     .has_min_score = has_one,
     .min_score = has_one ? w->items[dice_below(d, w->n)].score : 0.0f,
   };
@@ -127,7 +128,7 @@ static void random_splits_of_random_answers_become_the_whole(void **state)
   for (int round = 0; round < ROUNDS; round++) {
     uint32_t n_shards = 1 + (uint32_t)dice_below(&d, SHARDS_MAX), k = 1 + (uint32_t)dice_below(&d, ITEMS_MAX + 10);
     draw_world(&d, n_shards, &world);
-    const struct query query = draw_min_score(&d, &world);
+    const struct query query = draw_min_score(&d, &world, k);
     for (uint32_t shard = 0; shard < n_shards; shard++) {
       parts[shard] = (struct merge_part){ .head = { .shard = shard, .n_shards = n_shards, .k = k } };
       search(&world, shard, k, hits[shard], &parts[shard].answer);

@@ -430,6 +430,26 @@ static struct answer keep(const struct answer *from, struct region *region)
   return copy;
 }
 
+/* Search again for sums that reach one of those that are due. */
+static void search_above(struct world *w, const struct query *query, const struct ranking *all)
+{
+  static struct hit expected[ITEMS];
+  size_t n = choose(all, query, expected), n_due = 0;
+  struct query above = *query;
+  struct answer answer = { 0 };
+
+  above.n_explain = 0;
+  above.has_min_score = true;
+  above.min_score = n > 0 ? expected[dice_below(&w->dice, n)].score : 0.0f;
+  while (n_due < n && expected[n_due].score >= above.min_score)
+    n_due++;
+  fixture_search(w->engine, w->searcher, &above, 1, &answer);
+  assert_true(answer.receipt.is_exact);
+  assert_int_equal(answer.n_hits, n_due);
+  for (size_t i = 0; i < n_due; i++)
+    assert_true(span_equal(answer.hits[i].key, expected[i].key) && answer.hits[i].score == expected[i].score);
+}
+
 /* Search a random batch, and check each answer. */
 static void search_batch(struct world *w, const char *space, const char *method, bool is_exact)
 {
@@ -455,6 +475,8 @@ static void search_batch(struct world *w, const char *space, const char *method,
       assert_int_equal(answers[i].counts.admitted, all.n);
     if (answers[i].receipt.is_exact)
       assert_explained(query, &answers[i], &all);
+    if (is_exact)
+      search_above(w, query, &all);
   }
   region_fini(&region);
 }

@@ -130,7 +130,9 @@ static struct outcome search(struct world *w, const float *vector, const struct 
   struct query query = { .vector = { vector, SPLITS * DIM } };
   const struct query *pointer = &query;
   struct topk_entry heap[K];
-  struct search_result result = { .admit = { .words = w->admitted, .n_admitted = w->n_admitted }, .floor = -INFINITY };
+  struct search_result result = { .admit = { .words = w->admitted, .n_admitted = w->n_admitted },
+                                  .min_score = -INFINITY,
+                                  .floor = -INFINITY };
   struct search_batch batch = { .n = 1,
                                 .results = &result,
                                 .n_slots = ITEMS,
