@@ -118,6 +118,17 @@ static err_t verify_shard(const struct config *c)
   return ERR_OK;
 }
 
+/* The parts of an aborted transaction come again, and its answers were never sent. */
+static err_t verify_isolation(const struct config *c)
+{
+  for (size_t i = 0; i < c->query.kafka.n; i++) {
+    if (strcmp(c->query.kafka.items[i].name, "isolation.level") == 0)
+      FAIL(ERR_CONFIG, "%s:%d: query.kafka: isolation.level must not be set: the role merge reads committed parts only",
+           c->path, line_of(c, "query.kafka"));
+  }
+  return ERR_OK;
+}
+
 static err_t verify_role(const struct config *c)
 {
   if (c->role != CONFIG_ROLE_MERGE)
@@ -130,7 +141,7 @@ static err_t verify_role(const struct config *c)
          "%s:%d: the role merge has no embedded broker: give the address of the shards' broker in "
          "kafka.bootstrap.servers",
          c->path, line_of(c, "embedded_broker.enabled"));
-  return ERR_OK;
+  return verify_isolation(c);
 }
 
 /* Verify that a setting names an attribute of type `time`, or none. */

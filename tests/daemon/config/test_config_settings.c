@@ -345,6 +345,8 @@ static void the_role_merge_needs_neither_store_nor_spaces(void **state)
   config_close(&c);
   assert_refused("role: merge\ncatalogue: {shard: {index: 0, of: 4}}\n" KAFKA, 2, "catalogue.shard", "no catalogue");
   assert_refused("role: merge\nembedded_broker: {enabled: true}\n", 2, "embedded broker", "kafka.bootstrap.servers");
+  assert_refused("role: merge\nquery: {kafka: {isolation.level: read_uncommitted}}\n" KAFKA, 2, "isolation.level",
+                 "committed parts");
   assert_refused("role: both\n" REST, 1, "role", "merge");
 }
 
