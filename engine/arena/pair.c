@@ -3,8 +3,12 @@
 #include "engine/arena/pair.h"
 
 #include "base/clock.h"
+#include "base/progress.h"
 
 enum { POLL_NS = 20000 };
+
+/* A search of a busy machine's lowest priority takes minutes. One that takes longer hangs. */
+static const int64_t patience_ns = 600 * CLOCK_NS_PER_S;
 
 const struct arena *pair_acquire(struct pair *p)
 {
@@ -41,7 +45,11 @@ void pair_publish(struct pair *p)
 void pair_wait_for_readers(struct pair *p)
 {
   unsigned back = 1 - atomic_load(&p->front);
+  int64_t end_ns = clock_now_ns() + patience_ns;
 
-  while (atomic_load(&p->readers[back].n) != 0)
+  while (atomic_load(&p->readers[back].n) != 0) {
+    if (clock_now_ns() < end_ns)
+      progress_note();
     clock_sleep_ns(POLL_NS);
+  }
 }
