@@ -76,8 +76,9 @@ static err_t poll_records(struct catalogue *c, size_t room, int timeout_ms, stru
 }
 
 /* Poll once. If the records before could wait, so can these, probably: read them in the background. One that cannot
- * wait is late by one poll at most. */
-static err_t poll_next(struct catalogue *c, size_t room, int timeout_ms, struct damage_sighting *damage, size_t *n)
+ * wait is late by one poll at most. In bulk another thread may be writing the store, so nothing is asked of it. */
+static err_t poll_next(struct catalogue *c, bool is_bulk, size_t room, int timeout_ms, struct damage_sighting *damage,
+                       size_t *n)
 {
   size_t first = c->batch.n;
 
@@ -85,7 +86,7 @@ static err_t poll_next(struct catalogue *c, size_t room, int timeout_ms, struct 
     background_enter(&c->background);
   catalogue_relegate_client(c);
   err_code_t err = poll_records(c, room, timeout_ms, damage, n);
-  c->gather.newest_can_wait = err == ERR_OK && catalogue_can_wait(c, first);
+  c->gather.newest_can_wait = err == ERR_OK && !is_bulk && catalogue_can_wait(c, first);
   background_leave(&c->background);
   catalogue_recall_client(c, *n);
   return err;
@@ -125,7 +126,7 @@ err_t catalogue_gather(struct catalogue *c, bool is_bulk, struct damage_sighting
   while (n_total < limits.items && c->batch.value_bytes < limits.bytes) {
     TRY(catalogue_pass_time(c));
     int wait_ms = catalogue_ms_until_change(c, n_total ? limits.wait_ms : c->has_model_work ? 0 : POLL_MS);
-    TRY(poll_next(c, limits.items - n_total, wait_ms, damage, &n));
+    TRY(poll_next(c, is_bulk, limits.items - n_total, wait_ms, damage, &n));
     n_total += n;
     if (n && !end_ns)
       end_ns = clock_now_ns() + limits.timeout_ms * CLOCK_NS_PER_MS;
