@@ -271,12 +271,13 @@ void delivery_close(struct delivery **d)
 
 /* ---- Sending ---- */
 
-/* Wait for a free record, and for the answers that wait to be sent again. Returns NULL if it is time to give up. */
-static struct reply_record *wait_for_record(struct delivery *d)
+/* Wait for a free record, and for the answers that wait to be sent again. There is a record for each query that is not
+ * committed. Returns NULL if it is time to give up. */
+static struct reply_record *wait_for_record(struct delivery *d, bool never_blocks)
 {
   struct reply_record *record;
 
-  while (!delivery_has_room(d) || !(record = reply_pool_take(d->replies))) {
+  while ((!never_blocks && !delivery_has_room(d)) || !(record = reply_pool_take(d->replies))) {
     if (!back_off(d))
       return NULL;
   }
@@ -299,8 +300,13 @@ static err_t fill_record(struct reply_record *record, const struct delivery_repl
 }
 
 /* Wait for room in the queue. If it is time to give up, the reply is dropped. */
-static void send_answer(struct delivery *d, struct reply_record *record, const struct sender_message *message)
+static void send_answer(struct delivery *d, struct reply_record *record, const struct sender_message *message,
+                        bool never_blocks)
 {
+  if (never_blocks) {
+    outlet_send_later(d->answers, &record->item.item, message);
+    return;
+  }
   while (!outlet_send(d->answers, &record->item.item, message)) {
     if (!back_off(d)) {
       drop_reply(d, record);
@@ -330,7 +336,7 @@ void delivery_send_reply(struct delivery *d, const struct delivery_reply *reply)
     .headers = headers,
     .n_headers = reply_message_headers(reply->format, &reply->trace, headers),
   };
-  struct reply_record *record = wait_for_record(d);
+  struct reply_record *record = wait_for_record(d, reply->never_blocks);
 
   if (!record) { /* as drop_reply() */
     tracing_drop(d->with.tracing, reply->traced);
@@ -344,7 +350,7 @@ void delivery_send_reply(struct delivery *d, const struct delivery_reply *reply)
   } else if (reply->route == REPLY_TO_OWN_TOPIC) {
     send_to_own_topic(d, record, &message);
   } else {
-    send_answer(d, record, &message);
+    send_answer(d, record, &message, reply->never_blocks);
   }
 }
 

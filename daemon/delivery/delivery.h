@@ -61,12 +61,13 @@ struct delivery_reply {
   uint32_t ticket;
   int32_t partition; /* of the query's record */
   int64_t offset;
-  int64_t asked_ns; /* when the query was written, by clock_now_ns(); 0: the answer's delivery is not measured */
+  int64_t asked_ns;  /* when the query was written, by clock_now_ns(); 0: the answer's delivery is not measured */
+  bool never_blocks; /* without room, a copy waits in memory: the caller bounds the number of such replies */
 };
 
 /* Send the reply to a query. Its ticket ends when a broker has the reply or what replaces it.
  *
- * Thread: any. Blocks: while the queue of answers is full. Memory: copied.
+ * Thread: any. Blocks: while the queue of answers is full, unless `never_blocks`. Memory: copied.
  */
 void delivery_send_reply(struct delivery *d, const struct delivery_reply *reply);
 

@@ -249,7 +249,7 @@ void query_intake_init(const struct query_thread_context *context, struct query_
 {
   *out = (struct query_intake){
     .with = context,
-    .reply = { context->delivery, context->counters, context->config },
+    .reply = { .delivery = context->delivery, .counters = context->counters, .config = context->config },
     .queue = queue,
     .sources = { context->engine, context->seen },
     .waiting = { .max_queries = max_waiting, .max_bytes = context->config->query.memory_bytes / 2 },

@@ -98,6 +98,7 @@ static err_t try_answer(const struct reply_context *with, const struct pending_q
     .partition = query->partition,
     .offset = query->offset,
     .asked_ns = answer->error ? 0 : query->asked_ns,
+    .never_blocks = with->never_blocks,
   };
 
   query_trace_note_answer(query->traced, &query->query, answer);

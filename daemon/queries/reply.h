@@ -13,6 +13,7 @@ struct reply_context {
   struct delivery *delivery;
   struct counters *counters;
   const struct config *config;
+  bool never_blocks; /* as in struct delivery_reply */
 };
 
 /* Verify that a query may name this reply_topic; empty stands for the configured answer topic.

@@ -20,6 +20,7 @@ enum { SEEN_KEPT_BYTES = 32 << 20 };
 /* What a worker needs to search one batch. */
 struct lane {
   struct searcher *searcher;
+  struct reply_context reply;
   struct query_batch batch;
   struct pending_query **pending; /* [max_batch]; the array of `batch` */
   const struct query **queries;   /* [max_batch] */
@@ -56,20 +57,21 @@ struct search_workers {
 };
 
 /* Refuse the queries whose deadline has passed or would pass during the search. Keep the others in order. */
-static void drop_late(struct worker *w, struct query_batch *batch, struct query_queue *queue, int64_t now_ns)
+static void drop_late(struct worker *w, struct lane *lane, int64_t now_ns)
 {
+  struct query_batch *batch = &lane->batch;
   int64_t expected_ns = now_ns + (batch->is_fresh ? batch->estimate_ns : 0);
   size_t n = 0;
 
   for (size_t i = 0; i < batch->n; i++) {
     struct pending_query *query = batch->queries[i];
     if (query->deadline_ns < expected_ns) {
-      counters_add(&w->all->reply.counters->refused, 1);
-      reply_error(&w->all->reply, query, ANSWER_DEADLINE_PASSED,
+      counters_add(&lane->reply.counters->refused, 1);
+      reply_error(&lane->reply, query, ANSWER_DEADLINE_PASSED,
                   query->deadline_ns < now_ns ? "the deadline passed before the search began"
                                               : "the deadline is sooner than the search would end",
                   &w->scratch);
-      query_queue_free_query(queue, query);
+      query_queue_free_query(w->all->queue, query);
     } else {
       batch->queries[n++] = query;
     }
@@ -88,14 +90,14 @@ static bool exclude_seen(struct worker *w, struct lane *lane, struct pending_que
     return true;
   if (seen_sets_acquire(w->all->seen, query->query.exclude_seen_by, &lane->seen, &query->query.seen, &held) != ERR_OK) {
     log_error("seen_failed", "reason=%s", log_failure());
-    reply_error(&w->all->reply, query, ANSWER_INTERNAL, "what the user has seen cannot be read: see the daemon's log",
+    reply_error(&lane->reply, query, ANSWER_INTERNAL, "what the user has seen cannot be read: see the daemon's log",
                 &w->scratch);
     return false;
   }
   if (held)
     lane->held[lane->n_held++] = held;
-  counters_add(&w->all->reply.counters->seen_queries, 1);
-  hist_add(&w->all->reply.counters->seen_us, (uint64_t)((clock_now_ns() - began_ns) / CLOCK_NS_PER_US));
+  counters_add(&lane->reply.counters->seen_queries, 1);
+  hist_add(&lane->reply.counters->seen_us, (uint64_t)((clock_now_ns() - began_ns) / CLOCK_NS_PER_US));
   return true;
 }
 
@@ -142,18 +144,17 @@ static void reply_all(struct worker *w, const struct lane *lane, int64_t began_n
     int64_t queued_us = (began_ns - batch->queries[i]->received_ns) / CLOCK_NS_PER_US;
     lane->answers[i].queued_us = queued_us > 0 ? (uint32_t)queued_us : 0;
     if (!batch->queries[i]->trial) /* it waits for all others, however long */
-      hist_add(&w->all->reply.counters->queued_us, lane->answers[i].queued_us);
+      hist_add(&lane->reply.counters->queued_us, lane->answers[i].queued_us);
     if (lane->answers[i].error) {
-      reply_error(&w->all->reply, batch->queries[i], lane->answers[i].error, lane->answers[i].error_message,
-                  &w->scratch);
+      reply_error(&lane->reply, batch->queries[i], lane->answers[i].error, lane->answers[i].error_message, &w->scratch);
       continue;
     }
     if (batch->queries[i]->query.tree)
-      count_filtered(w->all->reply.counters, &lane->answers[i].counts);
-    reply_answer(&w->all->reply, batch->queries[i], &lane->answers[i], &w->scratch);
+      count_filtered(lane->reply.counters, &lane->answers[i].counts);
+    reply_answer(&lane->reply, batch->queries[i], &lane->answers[i], &w->scratch);
   }
-  hist_add(&w->all->reply.counters->search_us, lane->answers[0].searched_us);
-  counters_add(&w->all->reply.counters->searches, 1);
+  hist_add(&lane->reply.counters->search_us, lane->answers[0].searched_us);
+  counters_add(&lane->reply.counters->searches, 1);
 }
 
 /* Let the shadow thread take answered queries. The others stay in the batch. */
@@ -182,7 +183,7 @@ static void check_again(struct worker *w, struct lane *lane)
     if (err == ERR_OK) {
       query_queue_push(w->all->queue, query);
     } else {
-      reply_error(&w->all->reply, query, reply_error_of(err), err_message(), &w->scratch);
+      reply_error(&lane->reply, query, reply_error_of(err), err_message(), &w->scratch);
       query_queue_free_query(w->all->queue, query);
     }
   }
@@ -219,7 +220,7 @@ static int64_t search_batch(struct worker *w, struct lane *lane, int64_t began_n
   if (err == ERR_DEVICE && !atomic_exchange(&w->all->has_alarmed, true))
     alarm_raise(w->all->alarm, "search", err);
   for (size_t i = 0; i < batch->n; i++)
-    reply_error(&w->all->reply, batch->queries[i], ANSWER_INTERNAL, "the search failed: see the daemon's log",
+    reply_error(&lane->reply, batch->queries[i], ANSWER_INTERNAL, "the search failed: see the daemon's log",
                 &w->scratch);
   return cost_ns;
 }
@@ -230,7 +231,7 @@ static void serve(struct worker *w, struct lane *lane)
   int64_t began_ns = clock_now_ns();
 
   w->between_ns = 0;
-  drop_late(w, &lane->batch, w->all->queue, began_ns);
+  drop_late(w, lane, began_ns);
   exclude_all_seen(w, lane);
   lane->n_searched = lane->batch.n;
   int64_t cost_ns = lane->batch.n ? search_batch(w, lane, began_ns) : 0;
@@ -238,7 +239,8 @@ static void serve(struct worker *w, struct lane *lane)
   query_queue_finish(w->all->queue, &lane->batch, lane->n_searched, cost_ns - w->between_ns);
 }
 
-/* Between two steps of the usual search: serve the short batches that come first. */
+/* Between two steps of the usual search: serve the short batches that come first, while there is room for replies. That
+ * search keeps its epoch, for which updates wait: so nothing here may wait for a broker. */
 static void serve_between(void *context)
 {
   struct worker *w = context;
@@ -248,7 +250,8 @@ static void serve_between(void *context)
   if (!w->has_paused)
     query_queue_note_pause(w->all->queue, &w->usual.batch);
   w->has_paused = true;
-  while (query_queue_pop_between(w->all->queue, &w->usual.batch, &w->between.batch)) {
+  while (delivery_has_room(w->between.reply.delivery) &&
+         query_queue_pop_between(w->all->queue, &w->usual.batch, &w->between.batch)) {
     began_ns = began_ns ? began_ns : clock_now_ns();
     serve(w, &w->between);
   }
@@ -271,8 +274,10 @@ static void *run(void *context)
   return NULL;
 }
 
-static err_t open_lane(struct engine *engine, size_t max_batch, struct lane *lane)
+static err_t open_lane(const struct worker *w, struct engine *engine, size_t max_batch, struct lane *lane)
 {
+  lane->reply = w->all->reply;
+  lane->reply.never_blocks = lane == &w->between;
   TRY(searcher_open(engine, &lane->searcher));
   TRY(mem_array(max_batch, sizeof(struct pending_query *), &lane->pending));
   TRY(mem_array(max_batch, sizeof *lane->queries, &lane->queries));
@@ -299,7 +304,7 @@ static err_t open_between(struct worker *w, struct engine *engine, size_t max_ba
 
   if (strcmp(engine_backend_name(engine, &n_failed), "cpu") != 0)
     return ERR_OK;
-  TRY(open_lane(engine, max_batch, &w->between));
+  TRY(open_lane(w, engine, max_batch, &w->between));
   searcher_set_pause(w->usual.searcher, w->between.searcher, serve_between, w);
   return ERR_OK;
 }
@@ -307,7 +312,7 @@ static err_t open_between(struct worker *w, struct engine *engine, size_t max_ba
 static err_t open_worker(struct search_workers *all, struct engine *engine, size_t max_batch, struct worker *w)
 {
   w->all = all;
-  TRY(open_lane(engine, max_batch, &w->usual));
+  TRY(open_lane(w, engine, max_batch, &w->usual));
   TRY(open_between(w, engine, max_batch));
   if (pthread_create(&w->thread, NULL, run, w) != 0)
     FAIL(ERR_SYSTEM, "a search worker cannot be started");

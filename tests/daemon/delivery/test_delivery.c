@@ -209,6 +209,23 @@ static void nobody_waits_for_a_broker_beyond_the_time_to_give_up(void **state)
   assert_int_equal(counters_get(&counters.undeliverable), 0); /* nothing is given up: it is handled after a restart */
 }
 
+/* A search that was interrupted for these replies would wait too, and keep its epoch. */
+static void replies_that_never_block_wait_in_memory(void **state)
+{
+  static const struct kafka_property own[] = { { "bootstrap.servers", "127.0.0.1:1" },
+                                               { "queue.buffering.max.messages", "2" } };
+  struct delivery *d = open_delivery(own, 2);
+  struct delivery_reply reply = { .value = span_of_str("{}"), .format = WIRE_JSON, .never_blocks = true };
+
+  (void)state;
+  assert_true(delivery_has_room(d));
+  for (int i = 0; i < 1100; i++)
+    delivery_send_reply(d, &reply);
+  assert_false(delivery_has_room(d));
+  delivery_give_up_at(d, clock_now_ns());
+  delivery_close(&d);
+}
+
 /* The catalogue goes on while no broker accepts its letters, and keeps the letters that are refused here. */
 static void a_letter_without_room_is_refused_and_blocks_nobody(void **state)
 {
@@ -621,6 +638,7 @@ int main(void)
     TEST(a_dead_letter_keeps_its_reason_while_the_queue_is_full),
     TEST(a_reply_carries_key_value_and_format),
     TEST(nobody_waits_for_a_broker_beyond_the_time_to_give_up),
+    TEST(replies_that_never_block_wait_in_memory),
     TEST(a_letter_without_room_is_refused_and_blocks_nobody),
     TEST(a_refused_reply_is_replaced_by_less_until_something_is_accepted),
     TEST(a_query_has_spans_if_it_gets_a_letter_and_none_if_it_is_read_again),

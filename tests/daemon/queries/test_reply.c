@@ -53,7 +53,7 @@ static int open_all(void **state)
     .tracker = tracker,
   };
   assert_ok(delivery_open(&delivery_config, &delivery));
-  with = (struct reply_context){ delivery, &counters, &config };
+  with = (struct reply_context){ .delivery = delivery, .counters = &counters, .config = &config };
   return 0;
 }
 

@@ -51,7 +51,7 @@ static void open_delivery(void)
 
   assert_ok(embedded_broker_create_topic(kafka.broker, "answers", 1));
   assert_ok(delivery_open(&delivery_config, &delivery));
-  reply = (struct reply_context){ delivery, &counters, &config };
+  reply = (struct reply_context){ .delivery = delivery, .counters = &counters, .config = &config };
 }
 
 static bool is_there(void *context, size_t number)
