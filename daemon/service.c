@@ -374,6 +374,8 @@ static bool close_all(void *service)
     delivery_drain(s->delivery); /* replies must be delivered before their queries are committed */
   if (s->query_thread && !atomic_load(&s->is_hurried))
     query_thread_leave(s->query_thread); /* before anything else is closed: others wait for the partitions */
+  if (s->query_thread)
+    query_thread_end_comparing(s->query_thread);
   if (s->catalogue)
     catalogue_stop(s->catalogue);
   if (s->seen)

@@ -360,7 +360,8 @@ void query_thread_stop(struct query_thread *t)
   else
     query_queue_end(t->queue, 0);
   t->has_thread = false;
-  search_workers_close(&t->workers);
+  if (t->workers)
+    search_workers_stop(t->workers);
 }
 
 void query_thread_leave(struct query_thread *t)
@@ -372,12 +373,18 @@ void query_thread_leave(struct query_thread *t)
   query_member_keep(t->with.config->store_path, "");
 }
 
+void query_thread_end_comparing(struct query_thread *t)
+{
+  search_workers_close(&t->workers);
+}
+
 void query_thread_close(struct query_thread **t)
 {
   if (!*t)
     return;
   if ((*t)->queue)
     query_thread_stop(*t);
+  query_thread_end_comparing(*t);
   query_handover_abort(&(*t)->handover);
   query_reader_close(&(*t)->reader);
   pthread_mutex_destroy(&(*t)->reader_lock);

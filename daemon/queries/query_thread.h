@@ -59,6 +59,10 @@ void query_thread_stop(struct query_thread *t);
  * Nothing else may look at the consumer. Blocks: for a few seconds at most. */
 void query_thread_leave(struct query_thread *t);
 
+/* End the thread that compares generations, after query_thread_stop(). Blocks: until its search has ended. It has a low
+ * priority, so leave the group first. */
+void query_thread_end_comparing(struct query_thread *t);
+
 void query_thread_close(struct query_thread **t);
 
 /* Has the consumer group given this daemon its partitions, and does the topic exist? Thread: main. */

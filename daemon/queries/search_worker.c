@@ -357,14 +357,24 @@ err_t search_workers_open(size_t n, const struct search_context *context, struct
   return ERR_OK;
 }
 
+void search_workers_stop(struct search_workers *w)
+{
+  if (w->shadows)
+    shadow_thread_ask_to_stop(w->shadows);
+  for (size_t i = 0; i < w->n; i++) {
+    if (w->workers[i].has_thread)
+      pthread_join(w->workers[i].thread, NULL);
+    w->workers[i].has_thread = false;
+  }
+}
+
 void search_workers_close(struct search_workers **w)
 {
   if (!*w)
     return;
+  search_workers_stop(*w);
   for (size_t i = 0; i < (*w)->n; i++) {
     struct worker *worker = &(*w)->workers[i];
-    if (worker->has_thread)
-      pthread_join(worker->thread, NULL);
     close_lane(&worker->usual);
     close_lane(&worker->between);
     region_fini(&worker->scratch);

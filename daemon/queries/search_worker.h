@@ -31,7 +31,11 @@ struct search_context {
  * search_workers_close() then joins the workers that were started. */
 err_t search_workers_open(size_t n, const struct search_context *context, struct search_workers **out);
 
-/* Wait for the workers. They end once the queue has been ended and is empty, or its time is up. */
+/* Wait for the workers. They end once the queue has been ended and is empty, or its time is up. What compares
+ * generations begins no further search. */
+void search_workers_stop(struct search_workers *w);
+
+/* Stop the workers, and wait until the search of a comparison has ended. */
 void search_workers_close(struct search_workers **w);
 
 #endif

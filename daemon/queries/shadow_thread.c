@@ -38,7 +38,7 @@ static uint64_t draw_of(const struct pending_query *query)
 
 static bool has_room(const struct shadow_thread *t, const struct pending_query *query)
 {
-  return t->n_waiting < SHADOW_WAITING_MAX &&
+  return !atomic_load(&t->is_stopping) && t->n_waiting < SHADOW_WAITING_MAX &&
          t->bytes + query->bytes <= t->with.config->query.memory_bytes / SHADOW_MEMORY_SHARE;
 }
 
@@ -234,14 +234,12 @@ err_t shadow_thread_open(const struct shadow_context *context, struct shadow_thr
   return ERR_OK;
 }
 
-static void stop(struct shadow_thread *t)
+void shadow_thread_ask_to_stop(struct shadow_thread *t)
 {
   pthread_mutex_lock(&t->mutex);
   atomic_store(&t->is_stopping, true);
   pthread_cond_signal(&t->offered);
   pthread_mutex_unlock(&t->mutex);
-  if (t->has_thread)
-    pthread_join(t->thread, NULL);
 }
 
 void shadow_thread_close(struct shadow_thread **t)
@@ -250,7 +248,9 @@ void shadow_thread_close(struct shadow_thread **t)
 
   if (!*t)
     return;
-  stop(*t);
+  shadow_thread_ask_to_stop(*t);
+  if ((*t)->has_thread)
+    pthread_join((*t)->thread, NULL);
   while ((query = pop(*t, false)))
     query_queue_free_query((*t)->with.queue, query);
   shadow_topic_close(&(*t)->topic);

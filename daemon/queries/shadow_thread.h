@@ -36,6 +36,9 @@ struct shadow_context {
 /* Start the thread. */
 err_t shadow_thread_open(const struct shadow_context *context, struct shadow_thread **out);
 
+/* Let it begin no further search. Returns at once. */
+void shadow_thread_ask_to_stop(struct shadow_thread *t);
+
 /* End it after its current search. Queries that wait are dropped. */
 void shadow_thread_close(struct shadow_thread **t);
 
