@@ -19,6 +19,8 @@ err_t hit_attributes_check(const struct query *query, const struct attributes *a
   for (size_t i = 0; i < query->n_attributes; i++) {
     struct span name = query->attributes[i];
     size_t found;
+    if (span_equal(name, span_of_str("*")))
+      FAIL(ERR_QUERY, "attributes[%zu]: \"*\" stands for all of them: give it alone", i);
     if (attributes_get(attributes, name, &found) != ERR_OK)
       FAIL(ERR_QUERY, "attributes[%zu]: %s", i, err_message());
     for (size_t j = 0; j < i; j++) {

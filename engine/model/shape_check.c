@@ -17,7 +17,7 @@ err_t shape_check_floats(err_code_t code, const char *where, const char *field, 
     FAIL(code, "%s: %s has %zu numbers where the model needs %zu", where, field, given.n, n);
   for (size_t i = 0; i < n; i++) {
     if (!(given.v[i] >= -NUMBER_MAX && given.v[i] <= NUMBER_MAX))
-      FAIL(code, "%s: %s: number %zu is %g, beyond +-%g", where, field, i, (double)given.v[i], (double)NUMBER_MAX);
+      FAIL(code, "%s: %s: number %zu is %.9g, beyond +-%g", where, field, i, (double)given.v[i], (double)NUMBER_MAX);
   }
   return ERR_OK;
 }

@@ -156,7 +156,7 @@ static err_t read_mmr(const Sluice__V1__Mmr *from, struct query *out)
   if (from->diversity == 0)
     FAIL(ERR_QUERY, "mmr.diversity is missing, or 0; it must be above 0, and at most 1");
   if (!(from->diversity > 0 && from->diversity <= 1))
-    FAIL(ERR_QUERY, "mmr.diversity: %g; it must be above 0, and at most 1", from->diversity);
+    FAIL(ERR_QUERY, "mmr.diversity: %.15g; it must be above 0, and at most 1", from->diversity);
   out->mmr = (struct mmr){ .diversity = from->diversity, .candidates = from->candidates };
   return ERR_OK;
 }
@@ -176,7 +176,7 @@ static err_t read_boost(const Sluice__V1__Boost *from, struct region *r, struct 
   TRY(verify_text("attribute", from->attribute, ATTRIBUTE_NAME_MAX));
   TRY(verify_text("filter", from->filter, QUERY_FILTER_MAX));
   if (!isfinite(from->weight) || fabs(from->weight) > QUERY_BOOST_WEIGHT_MAX)
-    FAIL(ERR_QUERY, "weight: %g; it must be from %g to %g", from->weight, -QUERY_BOOST_WEIGHT_MAX,
+    FAIL(ERR_QUERY, "weight: %.15g; it must be from %g to %g", from->weight, -QUERY_BOOST_WEIGHT_MAX,
          QUERY_BOOST_WEIGHT_MAX);
   if (!*from->attribute && !*from->filter)
     FAIL(ERR_QUERY, "attribute: name one, or give a filter");

@@ -351,7 +351,7 @@ class Wrong(BoostsCase):
                  ([pb.Boost(weight=1, filter="is_new", attribute="stars")],
                   r"boosts\[0\]\.filter: there is an attribute too"),
                  ([pb.Boost(weight=1)], r"boosts\[0\]\.attribute: name one, or give a filter"),
-                 ([pb.Boost(weight=2e9, attribute="stars")], r"boosts\[0\]\.weight: 2e\+09"),
+                 ([pb.Boost(weight=2e9, attribute="stars")], r"boosts\[0\]\.weight: 2000000000"),
                  ([pb.Boost(weight=float("nan"), attribute="stars")], r"boosts\[0\]\.weight"),
                  ([pb.Boost(weight=float("inf"), attribute="stars")], r"boosts\[0\]\.weight"),
                  (many, r"boosts.*at most 8|boosts.*8")]

@@ -312,7 +312,7 @@ class Recjpq(Case):
         for answers, ids, _ in self.assert_exact(9, centroids, 30):
             self.assertTrue(np.all((answers["top_ids"] != -1).sum(axis=1) == len(ids)))
         done = self.evaluate(*(self.folder / name for name in "miq"), "-k", 30)
-        self.assertIn("because there are only 9 items", done.stdout)
+        self.assertIn("because there are only 9 items to find", done.stdout)
 
 
 class Refused(Case):
@@ -655,7 +655,9 @@ class Filters(Case):
         a, b = map(int, self.ids[:2])
         good = json.dumps({"id": a, "attributes": {"price": 1}})
         for line, words in (
-                ("nonsense", ["not JSON"]), ("[]", ["expected an object"]), ('{"id": 1.5}', ["id: expected"]),
+                ("nonsense", ["cannot be read as JSON: invalid token"]),
+                ('{"id": 1e400}', ["a number is beyond 64 bits"]),
+                ("[]", ["expected an object"]), ('{"id": 1.5}', ["id: expected"]),
                 ('{"id": 5, "attributes": {}}', ["item 5 is not among the items of", "remove the line"]),
                 (good, [f"item {a} is on line 1 too", "keep one line"]),
                 (json.dumps({"id": b}), ["attributes: expected an object"]),
@@ -665,7 +667,7 @@ class Filters(Case):
                 (json.dumps({"id": b, "attributes": {"year": 1.5}}), ['attributes["year"]', "expected", "number 1.5"]),
                 (json.dumps({"id": b, "attributes": {"tags": [None]}}), ['attributes["tags"]', "no null in a list"]),
                 (json.dumps({"id": b, "attributes": {"tags": {}}}), ['attributes["tags"]', "or a list of these"]),
-                ('{"id": %d, "attributes": {"year": 1, "year": 2}}' % b, ["not JSON", "duplicate"])):
+                ('{"id": %d, "attributes": {"year": 1, "year": 2}}' % b, ["cannot be read as JSON", "duplicate"])):
             with self.subTest(line=line):
                 path = self.write_attributes([good, "", line])
                 done = self.run_eval(*files, "--filter", "price < 3", "--attributes", path, *self.types)
@@ -682,11 +684,13 @@ class Filters(Case):
                 (["--filter", "", *with_types], 2, "--filter expects a condition"),
                 (["--parameters", "[]", *with_types], 2, "--parameters needs --filter"),
                 (["--max-per", "year:1"], 2, "--max-per needs --attributes"),
-                (["--max-per", "tags:1", *with_types], 1, "'tags' is of type keywords"),
+                (["--max-per", "tags:1", *with_types], 1, "--max-per, --boost or --boost-if: max_per.attribute:",
+                 "'tags' is of type keywords"),
                 (["--boost", "1:year"], 2, "--boost and --boost-if need --attributes"),
                 (["--now", "0", *with_types], 2, "--now is for --boost"),
                 (["--boost", "x:year", *with_types], 2, "--boost expects a weight, an attribute"),
-                (["--boost", "1:yaer", *with_types], 1, "boosts[0]", "not an attribute; the nearest is 'year'"),
+                (["--boost", "1:yaer", *with_types], 1, "--max-per, --boost or --boost-if: boosts[0]",
+                 "not an attribute; the nearest is 'year'"),
                 (["--boost", "1:expires", *with_types], 1, "boosts[0].half_life_ms is missing: 'expires' is a time"),
                 (["--boost", "1:year", "--boost-if", "1:price << 3", *with_types], 1,
                  "boosts[1].filter: at character 8"),
@@ -702,7 +706,8 @@ class Filters(Case):
                 (["--filter", "price < $1", *with_types], 1, "$1 has no value"),
                 (["--filter", "price in $1", "--parameters", json.dumps([[1] * 10001]), *with_types], 1,
                  "parameters: 10001 values, at most 10000"),
-                (["--filter", "price < $1", "--parameters", "[1", *with_types], 2, "--parameters: not JSON"),
+                (["--filter", "price < $1", "--parameters", "[1", *with_types], 2,
+                 "--parameters: cannot be read as JSON"),
                 (["--filter", "price < $1", "--parameters", "{}", *with_types], 2, "--parameters: expected a list"),
                 (["--filter", "price < 3", "--attributes", self.folder / "absent", *self.types], 1, "absent cannot be"),
                 (["--filter", "price < 3", "--attributes", path], 1, "--attribute NAME:TYPE", "--config")):

@@ -121,6 +121,12 @@ class Answers(TopK):
         self.assertEqual(self.answers(), {"all": best(0, range(100), 90, 1), "2": best(1, range(100), 3, 1),
                                           "cheap": best(2, range(20), 90, 1), "both": best(3, range(100), 90, 2)})
 
+    def test_a_line_without_boosts_takes_no_time_of_theirs(self):
+        path = folder / "plain.jsonl"
+        path.write_text('{"id": "plain", "vector": %s, "boosts": []}' % users[0].tolist(), encoding="utf-8")
+        self.topk(path, "--space", "films", "--k", 3, "--boost", "1:price", "--now", 5)
+        self.assertEqual(self.answers(), {"plain": best(0, k=3)})
+
     def test_what_a_user_has_seen_is_left_out(self):
         seen = {user: [key for key, _ in best(user, k=3)] for user in (3, 4)}
         harness.Kcat(daemon.status()["kafka"]["bootstrap"]).produce("sluice.seen", [

@@ -435,7 +435,7 @@ static void names_that_are_wrong_are_refused(void **state)
   (void)state;
   assert_refused(w, "country", "prize", "attributes[1]: \"prize\" is not an attribute; the nearest is 'price'");
   assert_refused(w, "", "price", "attributes[0]: \"\" is not an attribute");
-  assert_refused(w, "price", "*", "attributes[1]: \"*\" is not an attribute");
+  assert_refused(w, "price", "*", "attributes[1]: \"*\" stands for all of them: give it alone");
   assert_refused(w, "tags", "tags", "attributes[1]: 'tags' occurs twice");
   close_world(w);
   w = open_world((struct attributes){ 0 }, ENGINE_CPU);

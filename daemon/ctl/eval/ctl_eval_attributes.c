@@ -173,7 +173,7 @@ static err_t read_line(struct reader *r, struct span line)
   AUTO(ctl_json_close) json_t *json = json_loadb((const char *)line.p, line.n, flags, &error);
 
   if (!json)
-    FAIL(ERR_ITEM, "not JSON: %s", error.text);
+    FAIL(ERR_ITEM, "cannot be read as JSON: %s", ctl_json_reason(&error));
   return read_members(r, json);
 }
 

@@ -87,22 +87,41 @@ void ctl_eval_queries_get(const struct ctl_eval_queries *queries, size_t first, 
   }
 }
 
+/* Verify the options that all queries have, by one that fits without them. */
+static err_t verify_options(const struct engine *e, const struct query *query)
+{
+  struct method method;
+  char reason[256];
+  size_t space;
+  err_code_t result = engine_check_query(e, query, &space, &method);
+
+  snprintf(reason, sizeof reason, "%s", result == ERR_OK ? "" : err_message());
+  if (result != ERR_OK)
+    FAIL(result, "--max-per, --boost or --boost-if: %s", reason);
+  return ERR_OK;
+}
+
 err_t ctl_eval_queries_verify(const struct ctl_eval_queries *queries, const struct engine *e, uint32_t k,
                               const char *method, struct method *out)
 {
   AUTO(mem_free) float *numbers = NULL;
-  struct query query;
+  struct query query, bare;
   char reason[256];
   size_t space;
 
   TRY(mem_array(queries->width, sizeof *numbers, &numbers));
   for (size_t i = 0; i < queries->n; i++) {
     ctl_eval_queries_get(queries, i, 1, k, method, numbers, &query);
-    err_code_t result = engine_check_query(e, &query, &space, out);
+    bare = query;
+    bare.max_per.n = 0;
+    bare.n_boosts = 0;
+    err_code_t result = engine_check_query(e, &bare, &space, out);
     if (result == ERR_METHOD)
       return result;
-    if (result == ERR_OK)
+    if (result == ERR_OK) {
+      TRY(verify_options(e, &query));
       continue;
+    }
     snprintf(reason, sizeof reason, "%s", err_message());
     FAIL(result, "%s: tensor \"query_embeddings\", row %zu: %s", safetensors_path(queries->file), i, reason);
   }

@@ -101,10 +101,13 @@ static void print_short(const struct ctl_eval_row *row, size_t n_items, FILE *ou
           ctl_format_count(row->n_short).s, ctl_format_count(row->n).s,
           ctl_format_plural(row->n_short, "query has", "queries have"), row->k, row->min_hits);
   if (n_items < row->k)
-    fprintf(out, "there are only %s items\n", ctl_format_count(n_items).s);
+    fprintf(out, "%s only %s %s to find\n", ctl_format_plural(n_items, "there is", "there are"),
+            ctl_format_count(n_items).s, ctl_format_plural(n_items, "item", "items"));
   else if (row->has_admitted && row->admitted < row->k)
     fprintf(out, "the filter admits only %s %s\n", ctl_format_count(row->admitted).s,
             ctl_format_plural(row->admitted, "item", "items"));
+  else if (row->proven == 1)
+    fputs("no others can be: --max-per or the filter leaves them out\n", out);
   else
     fputs("the method has too few candidates: use a larger argument\n", out);
 }

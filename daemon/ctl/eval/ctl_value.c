@@ -60,7 +60,7 @@ err_t ctl_values_read(const char *text, struct region *region, const struct valu
   struct value *values;
 
   if (!json)
-    FAIL(ERR_USAGE, "not JSON: %s", error.text);
+    FAIL(ERR_USAGE, "cannot be read as JSON: %s", ctl_json_reason(&error));
   if (!json_is_array(json))
     FAIL(ERR_USAGE, "expected a list, such as '[20, [\"de\", \"at\"]]'");
   TRY(region_array(region, json_array_size(json), sizeof *values, &values));

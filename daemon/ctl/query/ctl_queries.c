@@ -68,7 +68,7 @@ err_t ctl_queries_add(struct ctl_queries *q, struct span text, const char *answe
   char *copy;
 
   if (!query)
-    FAIL(ERR_QUERY, "not JSON: %s", error.text);
+    FAIL(ERR_QUERY, "cannot be read as JSON: %s", ctl_json_reason(&error));
   if (!json_is_object(query))
     FAIL(ERR_QUERY, "a query must be an object: {\"space\": ..., \"k\": 10, \"vector\": [...]}");
   TRY(name_query(q, query));

@@ -43,12 +43,15 @@ err_t ctl_fields_add(json_t *fields, const char *name, json_t *value)
 
 /* ---- Making ---- */
 
+/* Without the check, an empty shell variable would admit everything. */
 static err_t add_filter(const struct ctl_fields *f, json_t *fields)
 {
   json_error_t error = { 0 };
 
   if (f->parameters && !f->filter)
     FAIL(ERR_USAGE, "--parameters are for a filter: give it as --filter TEXT");
+  if (f->filter && !*f->filter)
+    FAIL(ERR_USAGE, "--filter expects a condition, such as 'price < 20'; without --filter all items are admitted");
   if (f->filter)
     TRY(ctl_fields_add(fields, "filter", json_string(f->filter)));
   if (!f->parameters)
@@ -56,7 +59,7 @@ static err_t add_filter(const struct ctl_fields *f, json_t *fields)
   AUTO(ctl_json_close) json_t *parameters = json_loads(f->parameters, 0, &error);
   if (!json_is_array(parameters))
     FAIL(ERR_USAGE, "--parameters expects a JSON list, such as '[20, [\"de\", \"at\"]]'%s%s", parameters ? "" : ": ",
-         error.text);
+         parameters ? "" : ctl_json_reason(&error));
   return ctl_fields_add(fields, "parameters", json_incref(parameters));
 }
 

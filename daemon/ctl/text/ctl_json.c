@@ -23,6 +23,19 @@ const char *ctl_json_text(const json_t *object, const char *name)
   return text ? text : "?";
 }
 
+const char *ctl_json_reason(const json_error_t *error)
+{
+  switch (json_error_code(error)) {
+  case json_error_numeric_overflow:
+    return "a number is beyond 64 bits";
+  case json_error_null_character:
+  case json_error_null_byte_in_key:
+    return "a text has a zero character";
+  default:
+    return error->text;
+  }
+}
+
 bool ctl_json_is_blank(struct span line)
 {
   return json_text_blanks(line) == line.n;

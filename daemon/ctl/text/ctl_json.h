@@ -17,6 +17,9 @@ uint64_t ctl_json_count(const json_t *object, const char *name);
 /* Return the text at `name`, which lives as long as the object; "?" if there is none. */
 const char *ctl_json_text(const json_t *object, const char *name);
 
+/* Return why a text could not be read as JSON: words that live as long as the error. */
+const char *ctl_json_reason(const json_error_t *error);
+
 /* Is a line of JSON empty, or only white space? */
 bool ctl_json_is_blank(struct span line);
 

@@ -102,6 +102,13 @@ static bool is_of_filter(const char *name)
   return strcmp(name, "filter") == 0 || strcmp(name, "parameters") == 0;
 }
 
+/* Is this a field of boosts, of which the query has none, although others have? */
+static bool is_of_no_boosts(json_t *query, const char *name)
+{
+  return strcmp(name, "now_unix_ms") == 0 && ctl_fields_has(query, "boosts") &&
+         json_array_size(json_object_get(query, "boosts")) == 0;
+}
+
 /* Give a query the fields that all have, unless it has its own. */
 static err_t complete(const struct ctl_topk_queries *q, struct ctl_topk_query *query)
 {
@@ -114,7 +121,7 @@ static err_t complete(const struct ctl_topk_queries *q, struct ctl_topk_query *q
     FAIL(ERR_QUERY, "the id %s is not UTF-8", log_quote(span_of_str(query->id)));
   json_object_foreach(q->common, name, value)
   {
-    if (ctl_fields_has(query->json, name) || (has_filter && is_of_filter(name)))
+    if (ctl_fields_has(query->json, name) || (has_filter && is_of_filter(name)) || is_of_no_boosts(query->json, name))
       continue;
     if (json_object_set(query->json, name, value) != 0)
       FAIL(ERR_MEMORY, "no memory for a query");

@@ -110,6 +110,7 @@ static void wrong_json_queries_are_refused_by_name_and_identified(void **state)
     { "\"max_per\":{\"n\":2}", "max_per.attribute: name an attribute of type keyword, integer or bool" },
     { "\"max_per\":{\"attribute\":\"artist\"}", "max_per.n is missing, or 0; it must be at least 1" },
     { "\"max_per\":2", "max_per: expected an object, not an integer" },
+    { "\"mmr\":{\"diversity\":1.0000001}", "mmr.diversity: 1.0000001; it must be above 0, and at most 1" },
     { "\"mmr\":{\"candidates\":20}", "mmr.diversity is missing, or 0; it must be above 0, and at most 1" },
     { "\"mmr\":{\"diversity\":-0.5}", "mmr.diversity: -0.5; it must be above 0, and at most 1" },
     { "\"mmr\":{\"diversity\":1.5}", "mmr.diversity: 1.5; it must be above 0, and at most 1" },
@@ -119,7 +120,8 @@ static void wrong_json_queries_are_refused_by_name_and_identified(void **state)
     { "\"boosts\":[{\"weight\":1}]", "boosts[0].attribute: name one, or give a filter" },
     { "\"boosts\":[{\"attribute\":\"a\"},{\"attribute\":\"a\",\"filter\":\"b\"}]",
       "boosts[1].filter: there is an attribute too; give one of them" },
-    { "\"boosts\":[{\"weight\":1.5e9,\"attribute\":\"a\"}]", "boosts[0].weight: 1.5e+09; it must be from -1e+09 to 1e+09" },
+    { "\"boosts\":[{\"weight\":1.5e9,\"attribute\":\"a\"}]",
+      "boosts[0].weight: 1500000000; it must be from -1e+09 to 1e+09" },
     { "\"boosts\":[{\"weight\":\"1\",\"attribute\":\"a\"}]", "boosts[0].weight: expected a number, not text" },
     { "\"boosts\":[{\"attribute\":\"a\",\"half_life_ms\":-1}]", "boosts[0].half_life_ms: -1; it must be at least 1" },
     { "\"boosts\":[{\"attribute\":\"a\",\"parameters\":[1]}]", "boosts[0].parameters: there is no filter that uses them" },
@@ -390,7 +392,7 @@ static void boosts_are_read_from_protobuf(void **state)
 static void wrong_boosts_in_protobuf_are_refused_by_name(void **state)
 {
   const double weights[] = { (double)NAN, (double)INFINITY, -(double)INFINITY, -1.0001e9 };
-  const char *const texts[] = { "nan", "inf", "-inf", "-1.0001e+09" };
+  const char *const texts[] = { "nan", "inf", "-inf", "-1000100000" };
   char sentence[128];
   struct boosted b;
 

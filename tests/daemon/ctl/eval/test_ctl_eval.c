@@ -206,7 +206,26 @@ static void the_table_has_the_ranks_up_to_k_and_names_short_lists(void **state)
   assert_null(strstr(text, "exact: "));
   free(text);
   text = print_table(11, NULL);
-  assert_non_null(strstr(text, "because there are only 11 items"));
+  assert_non_null(strstr(text, "because there are only 11 items to find"));
+  free(text);
+}
+
+static void exact_answers_that_are_short_blame_no_argument(void **state)
+{
+  struct ctl_eval_answers exact, method;
+  struct ctl_eval_row row;
+  char *text = NULL;
+  size_t n;
+  FILE *out = open_memstream(&text, &n);
+
+  (void)state;
+  set_answers(&exact, &method);
+  method.exact = all_exact;
+  assert_ok(ctl_eval_compare(&method, &exact, NULL, &row));
+  row.method = row.ran = "exact";
+  ctl_eval_report_print(&row, 1, 100, out);
+  fclose(out);
+  assert_non_null(strstr(text, "because no others can be: --max-per or the filter leaves them out"));
   free(text);
 }
 
@@ -277,6 +296,7 @@ int main(void)
     cmocka_unit_test(hit_rates_are_of_targets_and_ratios_relative_to_exact),
     cmocka_unit_test(times_are_of_warm_whole_batches_if_there_are_any),
     cmocka_unit_test(the_table_has_the_ranks_up_to_k_and_names_short_lists),
+    cmocka_unit_test(exact_answers_that_are_short_blame_no_argument),
     cmocka_unit_test(targets_have_their_own_table),
     cmocka_unit_test(json_has_the_same_numbers),
   };

@@ -91,6 +91,8 @@ static void wrong_values_are_refused_by_the_name_of_their_option(void **state)
   assert_refused(&(struct ctl_fields){ .filter = "\xff" }, "--filter: it is not UTF-8");
   assert_refused(&(struct ctl_fields){ .shown = "title,\xff" }, "--show: it is not UTF-8");
   assert_refused(&(struct ctl_fields){ .shown = "" }, "--show needs names of attributes");
+  assert_refused(&(struct ctl_fields){ .filter = "" }, "--filter expects a condition");
+  assert_refused(&(struct ctl_fields){ .filter = "a = $1", .parameters = "[1e999]" }, "a number is beyond 64 bits");
   assert_ok(ctl_max_per_take(&f.max_per, "\xff:2"));
   assert_refused(&f, "--max-per: it is not UTF-8");
   f = (struct ctl_fields){ 0 };
