@@ -39,7 +39,7 @@ FOR_TESTS = {
     "log.cleaner.threads": 1,
     "log.cleaner.backoff.ms": 200,
     "log.retention.check.interval.ms": 1000,
-    "log.segment.delete.delay.ms": 0,
+    "log.segment.delete.delay.ms": 100,  # with 0, a thread would look for logs to delete all the time
 }
 
 
