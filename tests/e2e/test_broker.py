@@ -19,7 +19,7 @@ from harness import QUIET, SLOWNESS, Case, Kcat, System, eventually
 from oracle import check_epochs
 from wire import pb
 
-N_ITEMS = int(os.environ.get("E2E_ITEMS") or 20000)
+N_ITEMS = int(os.environ.get("E2E_ITEMS") or 10000)
 PER_TRANSACTION = 500
 KILLS = 6
 # Several batches of a bulk read.

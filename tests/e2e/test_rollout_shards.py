@@ -45,7 +45,7 @@ class Load:
         return self
 
     def run(self):
-        while not self.is_stopping.wait(0.02):
+        while not self.is_stopping.wait(0.05):
             query = self.case.draw("books")
             self.case.system.send(query)
             self.queries.append(query)
