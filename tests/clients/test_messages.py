@@ -47,6 +47,23 @@ class Items(unittest.TestCase):
         with self.assertRaises(ValueError):
             value_of(b"bytes")
 
+    def test_values_that_the_daemon_would_refuse(self):
+        for wrong in (float("nan"), np.float32("inf"), [1.0, float("nan")], "x" * 257, "ä" * 129, "a\0b", ["a\0"],
+                      np.timedelta64(5, "s"), np.datetime64("NaT"), datetime(2026, 1, 1)):
+            with self.assertRaises(ValueError, msg=repr(wrong)):
+                value_of(wrong)
+        self.assertEqual(value_of("x" * 256).text, "x" * 256)
+
+    def test_times(self):
+        due = 1795305600123
+        for time in (datetime(2026, 11, 22, 0, 0, 0, 123000, tzinfo=timezone.utc),
+                     datetime(2026, 11, 22, 2, 0, 0, 123456, tzinfo=timezone(timedelta(hours=2))),
+                     np.datetime64("2026-11-22T00:00:00.123", "ns"), np.datetime64("2026-11-22T00:00:00.123", "ms"),
+                     np.array(["2026-11-22T00:00:00.123"], "datetime64[us]")[0]):
+            self.assertEqual(value_of(time).integer, due, repr(time))
+        self.assertEqual(value_of(np.datetime64("2026-11-22")).integer, due - 123)
+        self.assertEqual(list(value_of(np.array(["1970-01-02"], "datetime64[D]")).list.integers), [86400000])
+
     def test_keys(self):
         self.assertEqual(key_bytes("ä"), "ä".encode())
         for wrong in ("", b"", "x" * 257, 17, ["a"]):  # bytes(17) would be 17 zeros
@@ -64,6 +81,12 @@ class Items(unittest.TestCase):
 
 
 class Queries(unittest.TestCase):
+    def test_a_query_can_be_sent_again(self):
+        query = Query("films", 2, [1, 0], exclude=(key for key in ("a", b"b")), explain=iter(["c"]))
+        for _ in range(2):
+            message = query.message("q", 0)
+            self.assertEqual((list(message.exclude), list(message.explain)), ([b"a", b"b"], [b"c"]))
+
     def test_every_field_arrives(self):
         query = Query("films", 2, [1, 0], method="brute_force", filter="year > $1 and tags has $2",
                       parameters=[1990, ["a"]], exclude=["ran", b"\xff"], exclude_seen_by="7", at_least={1: 5},

@@ -67,6 +67,16 @@ class PendingTest(unittest.TestCase):
         self.assertIsInstance(future.exception(0), TimeoutError)
         self.counted(sent=1, timed_out=1)
 
+    def test_no_answer_says_what_the_trouble_is_until_an_answer_comes(self):
+        for answered, due in ((False, "no answer within 5 s: all brokers are down"), (True, "no answer within 5 s")):
+            _, future = self.pending.add(5)
+            self.pending.note("all brokers are down")
+            if answered:
+                self.answer("some other")
+            self.clock.now += 6
+            self.pending.expire()
+            self.assertEqual(str(future.exception(0)), due)
+
     def test_deadlines_end_in_their_own_order(self):
         long, short, middle = (self.pending.add(timeout_s)[1] for timeout_s in (30, 1, 10))
         for step, done in ((2, [short]), (10, [short, middle]), (30, [short, middle, long])):

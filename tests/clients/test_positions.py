@@ -4,6 +4,7 @@
 import socketserver
 import threading
 import unittest
+from unittest import mock
 
 import installed  # noqa: F401
 
@@ -42,6 +43,14 @@ class WaitVisible(unittest.TestCase):
         for reply_of_all in (b"", b"SSH-2.0-OpenSSH\r\n\r\n", reply(b"<html>")):
             with self.assertRaises(NoAnswer):
                 wait_visible(self.serve(*[reply_of_all] * 1000), {0: 7}, 0.05)
+
+    def test_a_proxy_of_the_environment_is_for_others(self):
+        with mock.patch.dict("os.environ", {"http_proxy": "http://127.0.0.1:1", "no_proxy": ""}):
+            wait_visible(self.serve(reply(PAGE)), {0: 7}, 60)
+
+    def test_an_address_without_http_is_refused_at_once(self):
+        with self.assertRaisesRegex(ValueError, "http://127.0.0.1:8321"):
+            wait_visible("127.0.0.1:8321", {0: 7}, 60)
 
     def test_a_merge_has_read_nothing_and_never_will(self):
         with self.assertRaisesRegex(SluiceError, "no catalogue, its role is merge"):

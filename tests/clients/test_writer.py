@@ -3,11 +3,12 @@
 
 import threading
 import unittest
+from datetime import datetime, timezone
 from unittest import mock
 
 import installed  # noqa: F401
 
-from sluice_client import Catalogue, Closed, WriteError
+from sluice_client import Catalogue, Closed, SeenItems, WriteError
 from sluice_client import sluice_pb2 as pb
 
 
@@ -94,8 +95,38 @@ class WriterTest(unittest.TestCase):
         self.producer.deliver(first=1)
         self.assertEqual(second.result(60), {0: 2})
 
+    def test_an_interrupted_program_ends_with_its_own_error(self):
+        with self.assertRaises(KeyboardInterrupt), mock.patch.object(self.catalogue, "close",
+                                                                     side_effect=WriteError("late")) as close:
+            with self.catalogue:
+                raise KeyboardInterrupt
+        self.assertLess(close.call_args.args[0], 5)
+        with self.assertRaises(WriteError), mock.patch.object(self.catalogue, "close", side_effect=WriteError("late")):
+            with self.catalogue:
+                pass
+
+    def test_a_record_that_was_interrupted_is_not_waited_for(self):
+        self.producer.room = 0
+        with mock.patch.object(self.producer, "poll", side_effect=KeyboardInterrupt), \
+                self.assertRaises(KeyboardInterrupt):
+            self.catalogue.put("a", {"films": [1]})
+        self.assertEqual(self.catalogue.flush(60), {})
+
     def test_a_record_cannot_be_cancelled(self):
         self.assertFalse(self.catalogue.put("a", {"films": [1]}).cancel())
+
+    def test_what_was_seen_may_have_a_time(self):
+        with mock.patch("sluice_client.writer.Producer", Producer):
+            seen = SeenItems("127.0.0.1:1")
+        self.addCleanup(seen.close)
+        seen.add("7", ["a", "b"], datetime(1970, 1, 2, tzinfo=timezone.utc))
+        seen.add("7", (key for key in ["c"]))
+        values = [pb.Seen.FromString(value) for _, value, _, _ in seen._producer.deliver()]
+        self.assertEqual([(list(v.items), v.HasField("time_unix_ms"), v.time_unix_ms) for v in values],
+                         [([b"a", b"b"], True, 86400000), ([b"c"], False, 0)])
+        for wrong in ([], ["a"] * 10001):
+            with self.assertRaisesRegex(ValueError, "a record has 1 to 10000"):
+                seen.add("7", wrong)
 
     def test_a_closed_writer_takes_no_records(self):
         self.catalogue.close()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages made of plain Python values. What the daemon would refuse at a look is a ValueError here."""
 
+import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
@@ -12,10 +13,12 @@ from . import sluice_pb2 as pb
 Key = Union[str, bytes]
 # Numbers of a vector: a list, a numpy array, anything that numpy.asarray takes.
 Numbers = Any
-# A boolean, an integer, a number, a text, a list of these, or None.
+# A boolean, an integer, a number, a text, a time (a datetime with a time zone, or a numpy.datetime64), a list of these,
+# or None.
 Plain = Any
 
 MAX_KEY_BYTES = 256
+MAX_TEXT_BYTES = 256
 MAX_BOOSTS = 8
 MAX_BOOST_WEIGHT = 1e9
 
@@ -78,6 +81,13 @@ class Query:
     now: Optional[datetime] = None                # ages in boosts are counted to it; None: to when the query is sent
     attributes: Sequence[str] = ()                # names of attributes that the hits show
 
+    def __post_init__(self) -> None:
+        # A query can be sent again and again, and a generator gives its keys once.
+        for name in ("exclude", "explain"):
+            keys = getattr(self, name)
+            if not isinstance(keys, (str, bytes)):
+                object.__setattr__(self, name, tuple(keys))
+
     def message(self, query_id: str, deadline_unix_ms: int) -> pb.Query:
         """Return the message, with an id and a deadline."""
         out = pb.Query(id=query_id, space=self.space, k=self.k, method=self.method, filter=self.filter,
@@ -114,7 +124,7 @@ class Query:
         if self.now is not None:
             if not self.boosts:
                 raise ValueError("now is for boosts, and the query has none")
-            out.now_unix_ms = _unix_ms(self.now)
+            out.now_unix_ms = unix_ms(self.now)
         return out
 
 
@@ -173,12 +183,13 @@ def key_bytes(key: Key) -> bytes:
 
 
 def value_of(plain: Plain) -> pb.Value:
-    if isinstance(plain, (np.generic, np.ndarray)):
-        plain = plain.tolist()
+    if isinstance(plain, np.ndarray):
+        plain = list(plain) if plain.ndim else plain[()]
     if plain is None:
         return pb.Value()
     if isinstance(plain, (list, tuple, set, frozenset)):
         return pb.Value(list=_list_of(plain))
+    plain = _scalar(plain)
     return pb.Value(**{_kind(plain): plain})
 
 
@@ -190,12 +201,12 @@ def plain_of(value: pb.Value) -> Plain:
     return getattr(value, kind) if kind else None
 
 
-def time_of(unix_ms: int) -> datetime:
+def time_of(ms: int) -> datetime:
     """The time of an answer, in UTC."""
-    return _EPOCH + unix_ms * _MS
+    return _EPOCH + ms * _MS
 
 
-def _unix_ms(time: datetime) -> int:
+def unix_ms(time: datetime) -> int:
     if time.tzinfo is None:
         raise ValueError(f"{time} has no time zone: such as datetime.now(timezone.utc) has one")
     if time < _EPOCH:
@@ -213,18 +224,38 @@ def _half_life_ms(half_life: Union[timedelta, float]) -> int:
 def _list_of(elements: Iterable[Plain]) -> pb.Value.List:
     out = pb.Value.List()
     for element in elements:
-        if isinstance(element, np.generic):
-            element = element.item()
+        element = _scalar(element)
         getattr(out, _kind(element) + "s").append(element)
     return out
+
+
+def _scalar(plain: Plain) -> Plain:
+    """A value of Python in place of one of numpy, and milliseconds since 1970 in place of a time."""
+    if isinstance(plain, np.datetime64):
+        if np.isnat(plain):
+            raise ValueError("NaT is no time: None removes an attribute")
+        return int(plain.astype("datetime64[ms]").astype(np.int64))
+    if isinstance(plain, datetime):
+        return unix_ms(plain)
+    if isinstance(plain, np.generic) and not isinstance(plain, np.timedelta64):
+        return plain.item()
+    return plain
 
 
 def _kind(plain: Plain) -> str:
     # bool first: it is an int, too.
     for kind, name in ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "text")):
         if isinstance(plain, kind):
+            _verify(plain)
             return name
-    raise ValueError(f"{plain!r} is not a boolean, an integer, a number or a text")
+    raise ValueError(f"{plain!r} is not a boolean, an integer, a number, a text or a time")
+
+
+def _verify(plain: Plain) -> None:
+    if isinstance(plain, float) and not math.isfinite(plain):
+        raise ValueError(f"{plain} is not a finite number: None removes an attribute")
+    if isinstance(plain, str) and ("\0" in plain or len(plain.encode()) > MAX_TEXT_BYTES):
+        raise ValueError(f"a text has at most {MAX_TEXT_BYTES} bytes, and no zero character: {plain[:40]!r}...")
 
 
 def _vector(numbers: Numbers) -> pb.Vector:

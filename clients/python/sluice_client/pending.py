@@ -49,6 +49,11 @@ class Pending:
         self._given_up: "OrderedDict[str, None]" = OrderedDict()
         self._counters = Counters()
         self._closed = False
+        self._trouble = ""  # the last one since an answer came
+
+    def note(self, trouble: str) -> None:
+        """Say what may be the reason if the next requests get no answer."""
+        self._trouble = trouble
 
     def add(self, timeout_s: float) -> Tuple[str, "Future[Any]"]:
         """Open a request that is given up after timeout_s. Return its id and the future of its answer."""
@@ -102,7 +107,8 @@ class Pending:
             wait_s = min(60.0, self._deadlines[0][0] - now) if self._deadlines else 60.0
         for request in expired:
             if request.future.set_running_or_notify_cancel():
-                request.future.set_exception(NoAnswer(f"no answer within {request.timeout_s} s"))
+                trouble = f": {self._trouble}" if self._trouble else ""
+                request.future.set_exception(NoAnswer(f"no answer within {request.timeout_s} s{trouble}"))
         return wait_s
 
     def close(self) -> None:
@@ -121,6 +127,7 @@ class Pending:
 
     def _take(self, request_id: str) -> "_Request | None":
         """Close and return the request that this answer ends, if it ends one."""
+        self._trouble = ""
         self.expire()
         with self._lock:
             request = self._open.pop(request_id, None)

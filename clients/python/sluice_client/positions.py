@@ -9,6 +9,9 @@ from typing import Dict, Mapping
 
 from .errors import NoAnswer, SluiceError
 
+# A daemon's pages are near: a proxy of the environment is for others.
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
 # {partition: next}: all offsets below `next` are included.
 Positions = Dict[int, int]
 
@@ -33,6 +36,8 @@ def wait_visible(url: str, wanted: Mapping[int, int], timeout_s: float = 30) -> 
 
     This says nothing about other daemons. A query with `at_least` is certain, whichever daemon answers it.
     """
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"{url} is not the address of a page: http://{url}")
     deadline = time.monotonic() + timeout_s
     while True:
         # A daemon that cannot be reached, or is stopping, may be there again soon.
@@ -49,7 +54,7 @@ def wait_visible(url: str, wanted: Mapping[int, int], timeout_s: float = 30) -> 
 
 
 def _watermark(url: str, timeout_s: float) -> Positions:
-    with urllib.request.urlopen(url.rstrip("/") + "/status", timeout=timeout_s) as response:
+    with _DIRECT.open(url.rstrip("/") + "/status", timeout=timeout_s) as response:
         status = json.load(response)
     if "watermark" not in status:
         raise SluiceError(f"the daemon at {url} has no catalogue, its role is {status.get('role')}: "

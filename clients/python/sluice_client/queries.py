@@ -23,6 +23,10 @@ CONSUMER = {"group.id": "none", "enable.auto.commit": False, "auto.offset.reset"
             "fetch.message.max.bytes": 8 << 20}
 # How long a request that is over may go unnoticed.
 POLL_S = 0.05
+# How long the reader waits for the brokers' list of partitions. Meanwhile it looks at nothing else.
+REFRESH_TIMEOUT_S = 0.5
+# How long before the end of its time the daemon is to answer a query, at most: so that its error, if any, arrives.
+MARGIN_S = 0.2
 
 
 class Queries:
@@ -40,8 +44,8 @@ class Queries:
         self._refresh_s = refresh_s  # how often new partitions of the answer topic are looked for
         self._pending = Pending()
         self._closing = threading.Event()
-        self._producer = Producer(settings(kafka, PRODUCER, producer))
-        self._consumer = Consumer(settings(kafka, CONSUMER, consumer))
+        self._producer = Producer(settings(kafka, {**PRODUCER, "error_cb": self._note}, producer))
+        self._consumer = Consumer(settings(kafka, {**CONSUMER, "error_cb": self._note}, consumer))
         try:
             # Before the first query is sent, so that no answer can be missed.
             self._partitions = set(assign_end(self._consumer, answers_topic, start_timeout_s))
@@ -60,11 +64,12 @@ class Queries:
         """Send a query and return the future of its answer.
 
         The future raises QueryError if the daemon answers with an error, and NoAnswer if there is no answer within
-        timeout_s, which is also the query's deadline: the clocks of client and daemon must agree.
+        timeout_s. The query's deadline is a little earlier: the clocks of client and daemon must agree.
         """
         request_id, future = self._pending.add(timeout_s)
+        deadline_s = time.time() + timeout_s - min(MARGIN_S, timeout_s / 10)
         try:
-            message = query.message(request_id, int((time.time() + timeout_s) * 1000))
+            message = query.message(request_id, int(deadline_s * 1000))
             self._send(request_id, message.SerializeToString(), time.monotonic() + timeout_s)
         except Exception as error:
             self._pending.fail(request_id, error)
@@ -72,7 +77,12 @@ class Queries:
         return future
 
     def ask(self, query: Query, timeout_s: float = 5) -> Answer:
-        """Send a query and wait for its answer. It raises what the future of submit() raises."""
+        """Send a query and wait for its answer. It raises what the future of submit() raises.
+
+        Not in a callback of a future: callbacks run in the thread that reads answers. Use submit() there.
+        """
+        if threading.current_thread() is self._thread:
+            raise SluiceError("ask() in a callback would wait for an answer that nobody reads: use submit()")
         return self.submit(query, timeout_s).result()
 
     @property
@@ -100,7 +110,10 @@ class Queries:
             except BufferError:
                 if time.monotonic() > deadline:
                     raise WriteError("the queue of the producer stayed full") from None
-                time.sleep(0.01)
+                self._producer.poll(0.01)  # in a callback, nobody else would
+
+    def _note(self, error: Any) -> None:
+        self._pending.note(str(error))
 
     def _delivered(self, request_id: str, error: Any, _: Any) -> None:
         if error:
@@ -132,7 +145,7 @@ class Queries:
             return
         self._refreshed = time.monotonic()
         try:
-            now = partitions_of(self._consumer, self._answers_topic, timeout_s=1)
+            now = partitions_of(self._consumer, self._answers_topic, timeout_s=REFRESH_TIMEOUT_S)
             new = [TopicPartition(self._answers_topic, partition, OFFSET_BEGINNING)
                    for partition in now if partition not in self._partitions]
             if new:

@@ -9,7 +9,7 @@ import threading
 from concurrent.futures import Future, wait
 from typing import Any, Optional, Set, Type, TypeVar
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import Producer
 
 from .errors import Closed, WriteError
 from .kafka import Kafka, settings
@@ -51,7 +51,7 @@ class Writer:
         try:
             while not self._produce(key, value, report):
                 self._producer.poll(POLL_S)
-        except (KafkaException, ValueError, TypeError):
+        except BaseException:  # also if the program is interrupted while it waits
             with self._lock:
                 self._open.discard(future)
             raise
@@ -97,7 +97,12 @@ class Writer:
         return self
 
     def __exit__(self, kind: Optional[Type[BaseException]], *_: Any) -> None:
-        self.close()
+        """Close. After an error, records that do not reach Kafka soon hide neither it nor the end of the program."""
+        try:
+            self.close(60 if kind is None else 2)
+        except WriteError:
+            if kind is None:
+                raise
 
     def _produce(self, key: bytes, value: Optional[bytes], report: Any) -> bool:
         try:
