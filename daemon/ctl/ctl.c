@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sluicectl: the table of commands, the shared options and the help. */
 #include <ctype.h>
+#include <errno.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdint.h>
@@ -125,8 +126,10 @@ static int take_shared(int argc, char **argv, struct request *request)
   int i = 1;
 
   for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
-    if (take_value(argc, argv, &i, "--config", &request->options.config_path))
+    if (take_value(argc, argv, &i, "--config", &request->options.config_path)) {
+      request->lacks_config |= !*request->options.config_path;
       continue;
+    }
     if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
       request->wants_help = true;
     else if (strcmp(argv[i], "--version") == 0)
@@ -157,6 +160,16 @@ static int run_command(const struct ctl_command *command, const struct request *
   return result == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED;
 }
 
+/* Output that could not be written, as on a full disk, is a failure. */
+static int flush_output(int status)
+{
+  errno = 0;
+  if (fflush(stdout) == 0 && !ferror(stdout))
+    return status;
+  ctl_say("the output could not be written to its end%s%s", errno ? ": " : "", errno ? strerror(errno) : "");
+  return status == EXIT_OK ? EXIT_FAILED : status;
+}
+
 int main(int argc, char **argv)
 {
   struct request request = { .options.config_path = config_path_default };
@@ -165,11 +178,11 @@ int main(int argc, char **argv)
 
   if (request.wants_version) {
     puts("sluicectl " SLUICE_VERSION);
-    return EXIT_OK;
+    return flush_output(EXIT_OK);
   }
   if (request.wants_help && (command || n == 1)) {
     command ? print_command_help(command) : print_help();
-    return EXIT_OK;
+    return flush_output(EXIT_OK);
   }
   if (request.lacks_config) {
     ctl_say("--config expects a file; `sluicectl --help` shows how");
@@ -186,7 +199,7 @@ int main(int argc, char **argv)
   mapped_read_explain(EXIT_FAILED);
   signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit on the size of files fails with EFBIG */
   log_set_level(request.is_verbose ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR);
-  int status = run_command(command, &request, n - 1, argv + 1);
+  int status = flush_output(run_command(command, &request, n - 1, argv + 1));
   if (kafka_closing_log_left() > 0) { /* exit handlers would unload libraries that threads still use */
     fflush(NULL);
     _exit(status);

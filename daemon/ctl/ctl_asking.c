@@ -23,7 +23,9 @@ err_t ctl_asking_open(struct ctl_context *ctx, sender_reported reported, void *c
   TRY(ctl_context_layers(ctx, NULL, 0, &c->query.answer_kafka, &answered));
   TRY(topics_count_partitions(&asked, c->query.topic, CTL_KAFKA_TIMEOUT_MS, &n));
   TRY(topic_scan_open(&answered, c->query.answer_topic, &from_now_on, CTL_KAFKA_TIMEOUT_MS, answers));
-  return sender_open(&asked, reported, context, sender);
+  TRY(sender_open(&asked, reported, context, sender));
+  sender_prepare(*sender, c->query.topic, CTL_KAFKA_TIMEOUT_MS);
+  return ERR_OK;
 }
 
 uint64_t ctl_asking_series(void)

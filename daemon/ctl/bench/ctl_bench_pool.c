@@ -23,7 +23,7 @@ enum { ID_FIELD = 1 << 3 | 2, ID_MAX = 127 }; /* of field 1 of Query, and so tha
 /* Encode a query and add it. */
 static err_t add(struct ctl_bench_pool *p, const json_t *query)
 {
-  AUTO(mem_free) char *text = json_dumps(query, JSON_COMPACT | JSON_REAL_PRECISION(9));
+  AUTO(mem_free) char *text = json_dumps(query, JSON_COMPACT | JSON_REAL_PRECISION(17));
   struct span made;
 
   if (!text)

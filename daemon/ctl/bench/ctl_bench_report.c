@@ -104,7 +104,7 @@ const char *ctl_bench_report_doubt(const struct ctl_bench_result *result, char *
 
 static void print_head(const struct ctl_bench_setting *s, FILE *out)
 {
-  AUTO(mem_free) char *fields = json_object_size(s->fields) > 0 ? json_dumps(s->fields, JSON_REAL_PRECISION(9)) : NULL;
+  AUTO(mem_free) char *fields = json_object_size(s->fields) > 0 ? json_dumps(s->fields, JSON_REAL_PRECISION(17)) : NULL;
   char rate[32];
 
   snprintf(rate, sizeof rate, "%g", s->per_s);

@@ -34,7 +34,7 @@ static void request_fini(struct request *r)
 
 static void print_json(const json_t *letter)
 {
-  ctl_print_json_value(letter, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9), stdout);
+  ctl_print_json_value(letter, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(17), stdout);
 }
 
 /* ---- list ---- */
@@ -207,7 +207,12 @@ static err_t take_options(struct request *r, int argc, char **argv)
     { 0 },
   };
 
-  return ctl_option_take(known, NULL, argc, argv);
+  TRY(ctl_option_take(known, NULL, argc, argv));
+  if (filter->reason && !*filter->reason) /* as from an empty shell variable: it would select all */
+    FAIL(ERR_USAGE, "--reason expects a part of a reason: it is empty");
+  if (filter->topic && !*filter->topic)
+    FAIL(ERR_USAGE, "--topic expects the name of a topic: it is empty");
+  return ERR_OK;
 }
 
 static err_t take_places(struct request *r, int n, char **words)

@@ -127,7 +127,7 @@ static void print_value(const json_t *letter, FILE *out)
   fprintf(out, "  value    %s bytes\n", ctl_format_count(ctl_json_count(letter, "value_bytes")).s);
   if (!json_is_object(value) || json_object_get(value, "base64")) {
     ctl_print_key(value, out);
-  } else if ((text = json_dumps(value, JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER))) {
+  } else if ((text = json_dumps(value, JSON_REAL_PRECISION(17) | JSON_PRESERVE_ORDER))) {
     ctl_print_text(text, out);
     free(text);
   }

@@ -151,15 +151,30 @@ static err_t fail_option(int code, const char *word, char **argv)
        word ? word : "", word ? " that begins with - needs -- before it" : "");
 }
 
+/* Verify that a long option is spelt out. getopt_long() takes any beginning of it that no other one has, so that
+ * --exclude would be --exclude-seen-by, and a new option could change what a script says. */
+static err_t verify_spelling(const char *name, char **argv)
+{
+  const char *given = argv[optind - 1] == optarg ? argv[optind - 2] : argv[optind - 1];
+  size_t n = strcspn(given, "=");
+
+  if (n != 2 + strlen(name))
+    FAIL(ERR_USAGE, "%.*s: unknown option of %s; is --%s meant?", (int)n, given, argv[0], name);
+  return ERR_OK;
+}
+
 err_t ctl_option_take(const struct ctl_option *options, const char *word, int argc, char **argv)
 {
   struct known known;
-  int code;
+  int code, row = -1;
 
   make_known(options, word, &known);
-  while ((code = getopt_long(argc, argv, known.letters, known.rows, NULL)) != -1) {
+  while ((code = getopt_long(argc, argv, known.letters, known.rows, &row)) != -1) {
     if (code == '?' || code == ':')
       return fail_option(code, word, argv);
+    if (row >= 0)
+      TRY(verify_spelling(known.rows[row].name, argv));
+    row = -1;
     size_t i = 0;
     while (known.rows[i].val != code)
       i++;

@@ -52,7 +52,7 @@ static void print_record(const struct topic_scan_record *record, const struct so
                       record->has_value
                           ? ctl_payload_json(record->value, topic_scan_header(record, "content-type"), source->kind)
                           : json_null());
-  ctl_print_json_value(json, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9), stdout);
+  ctl_print_json_value(json, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(17), stdout);
   json_decref(json);
 }
 

@@ -95,7 +95,9 @@ static err_t open_sender(struct ctl_writer *w, const char *linger_ms)
 
   TRY(ctl_context_layers(w->ctx, defaults, sizeof defaults / sizeof defaults[0], &config->catalogue.kafka, &layers));
   TRY(topics_count_partitions(&layers, config->catalogue.topic, CTL_KAFKA_TIMEOUT_MS, &n_partitions));
-  return sender_open(&layers, on_report, w, &w->sender);
+  TRY(sender_open(&layers, on_report, w, &w->sender));
+  sender_prepare(w->sender, config->catalogue.topic, CTL_KAFKA_TIMEOUT_MS);
+  return ERR_OK;
 }
 
 err_t ctl_writer_open(struct ctl_context *ctx, const char *linger_ms, struct ctl_writer **out)
