@@ -115,6 +115,19 @@ class Get(Tools):
     def test_a_mistyped_command(self):
         self.assertIn('unknown command "staus"; the nearest is status', self.ctl("staus", code=2))
 
+    def test_output_that_cannot_be_written_is_a_failure(self):
+        for words in (["status"], ["--help"], ["--version"], ["status", "--json"], ["settings"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([harness.build_dir() / "sluicectl", "--config", daemon.config_path, *words],
+                                      stdout=full, stderr=subprocess.PIPE, text=True, timeout=60 * harness.SLOWNESS)
+            self.assertEqual(done.returncode, 1, words)
+            self.assertIn("the output could not be written to its end", done.stderr)
+
+    def test_empty_words_select_nothing(self):
+        for words in (["dead-letters", "list", "--reason", ""], ["dead-letters", "retry", "--all", "--topic", ""],
+                      ["query", "--space", "films", "--vector", "1,0", "--filter", ""]):
+            self.ctl(*words, code=2)
+
     def test_status_names_the_seen_topic(self):
         self.assertRegex(self.ctl("status"), r"\n  seen +sluice\.seen\n")
 

@@ -118,10 +118,10 @@ err_t ctl_eval_queries_verify(const struct ctl_eval_queries *queries, const stru
     err_code_t result = engine_check_query(e, &bare, &space, out);
     if (result == ERR_METHOD)
       return result;
-    if (result == ERR_OK) {
+    if (result == ERR_OK && i == 0)
       TRY(verify_options(e, &query));
+    if (result == ERR_OK)
       continue;
-    }
     snprintf(reason, sizeof reason, "%s", err_message());
     FAIL(result, "%s: tensor \"query_embeddings\", row %zu: %s", safetensors_path(queries->file), i, reason);
   }

@@ -130,6 +130,21 @@ static void wrong_options_are_refused_with_the_name_of_the_command(void **state)
   assert_fails(read_line("--force word", NULL, true, &g), ERR_USAGE, "word: test expects options only");
 }
 
+/* A new option must not change what an abbreviation in a script means. */
+static void options_are_spelt_out(void **state)
+{
+  struct given g;
+
+  (void)state;
+  assert_fails(read_line("--forc", NULL, false, &g), ERR_USAGE, "--forc: unknown option of test; is --force meant?");
+  assert_false(g.is_forced);
+  assert_fails(read_line("word --pa x", NULL, false, &g), ERR_USAGE, "--pa: unknown option of test; is --path meant?");
+  assert_fails(read_line("--see=3", NULL, false, &g), ERR_USAGE, "--see: unknown option of test; is --seed meant?");
+  assert_fails(read_line("--d=2", NULL, false, &g), ERR_USAGE, "--d: unknown option of test; is --derive meant?");
+  assert_ok(read_line("word --path x --seed=3 --derive=2 --derive --force -k4 --k 5 y", NULL, false, &g));
+  assert_true(g.is_forced && g.seed == 3 && g.k == 5);
+}
+
 static void words_may_look_like_options(void **state)
 {
   struct given g;
@@ -154,6 +169,7 @@ int main(void)
     cmocka_unit_test(times_on_the_command_line_are_moments_or_spans),
     cmocka_unit_test(the_value_of_an_option_goes_where_its_row_says),
     cmocka_unit_test(wrong_options_are_refused_with_the_name_of_the_command),
+    cmocka_unit_test(options_are_spelt_out),
     cmocka_unit_test(words_may_look_like_options),
   };
 
