@@ -143,31 +143,26 @@ static struct seen_set *find(struct seen_sets *s, struct span user, uint64_t sta
 /* What seen_read() found. */
 struct log {
   struct span user;
-  const struct span *keys; /* [n] */
-  size_t n;
+  struct seen_keys read;
   size_t key_bytes; /* of all keys */
   uint64_t stamp;
-  int64_t oldest_unix_ms;
 };
 
 static err_t read_log(const struct seen_sets *s, struct span user, uint64_t stamp, struct region *region,
                       struct log *out)
 {
-  struct span *keys;
-
   *out = (struct log){ .user = user, .stamp = stamp };
-  TRY(seen_read(s->seen, user, region, &keys, &out->n, &out->oldest_unix_ms));
-  out->keys = keys;
-  for (size_t i = 0; i < out->n; i++)
-    out->key_bytes += keys[i].n;
+  TRY(seen_read(s->seen, user, region, &out->read));
+  for (size_t i = 0; i < out->read.n; i++)
+    out->key_bytes += out->read.keys[i].n;
   return ERR_OK;
 }
 
 /* Return what a set takes that is kept. */
 static size_t bytes_of(const struct log *log)
 {
-  return sizeof(struct seen_set) + key_set_bytes(log->n) + log->n * sizeof *log->keys + log->key_bytes + log->user.n +
-         SLACK_BYTES;
+  return sizeof(struct seen_set) + key_set_bytes(log->read.n) + log->read.n * sizeof *log->read.keys + log->key_bytes +
+         log->user.n + SLACK_BYTES;
 }
 
 /* Copy the keys next to each other. */
@@ -176,12 +171,12 @@ static err_t copy_keys(const struct log *log, struct region *region, const struc
   struct span *keys;
   uint8_t *bytes;
 
-  TRY(region_array(region, log->n, sizeof *keys, &keys));
+  TRY(region_array(region, log->read.n, sizeof *keys, &keys));
   TRY(region_array(region, log->key_bytes, 1, &bytes));
-  for (size_t i = 0; i < log->n; i++) {
-    keys[i] = span_of(bytes, log->keys[i].n);
-    memcpy(bytes, log->keys[i].p, log->keys[i].n);
-    bytes += log->keys[i].n;
+  for (size_t i = 0; i < log->read.n; i++) {
+    keys[i] = span_of(bytes, log->read.keys[i].n);
+    memcpy(bytes, log->read.keys[i].p, log->read.keys[i].n);
+    bytes += log->read.keys[i].n;
   }
   *out = keys;
   return ERR_OK;
@@ -196,11 +191,11 @@ static err_t make(const struct seen_sets *s, const struct log *log, struct seen_
   TRY(mem_array(1, sizeof *e, &e));
   TRY(region_reserve(&e->region, bytes_of(log) - sizeof *e));
   TRY(copy_keys(log, &e->region, &keys));
-  TRY(key_set_init(s->hash, keys, log->n, &e->region, &e->set));
+  TRY(key_set_init(s->hash, keys, log->read.n, &e->region, &e->set));
   TRY(region_copy(&e->region, log->user, &e->user));
   e->n_bytes = sizeof *e + region_bytes(&e->region);
   e->stamp = log->stamp;
-  e->oldest_unix_ms = log->oldest_unix_ms;
+  e->oldest_unix_ms = log->read.oldest_unix_ms;
   e->n_holders = 1;
   *out = e;
   e = NULL;
@@ -213,7 +208,7 @@ static err_t make_aside(const struct seen_sets *s, const struct log *log, struct
   struct key_set *set;
 
   TRY(region_array(region, 1, sizeof *set, &set));
-  TRY(key_set_init(s->hash, log->keys, log->n, region, set));
+  TRY(key_set_init(s->hash, log->read.keys, log->read.n, region, set));
   *out = set;
   return ERR_OK;
 }

@@ -410,10 +410,9 @@ void seen_close(struct seen **s)
   mem_free(s);
 }
 
-err_t seen_read(struct seen *s, struct span user, struct region *region, struct span **keys, size_t *n,
-                int64_t *oldest_unix_ms)
+err_t seen_read(struct seen *s, struct span user, struct region *region, struct seen_keys *out)
 {
-  return seen_store_read(s->store, user, region, keys, n, oldest_unix_ms);
+  return seen_store_read(s->store, user, region, out);
 }
 
 uint64_t seen_stamp(const struct seen *s, struct span user)

@@ -160,20 +160,19 @@ static err_t load_history(struct seen_log *log, struct span user, struct history
 }
 
 /* Add the keys of a chunk that are not expired. */
-static void add_keys(const struct seen_log *log, const struct seen_chunk *chunk, struct span *keys, size_t *n,
-                     int64_t *oldest_unix_ms)
+static void add_keys(const struct seen_log *log, const struct seen_chunk *chunk, struct seen_keys *out)
 {
   for (size_t i = 0; i < chunk->n; i++) {
     int64_t time_unix_ms = chunk->items[i].time_unix_ms;
     if (time_unix_ms < log->expired_before_unix_ms)
       continue;
-    keys[(*n)++] = chunk->items[i].key;
-    if (time_unix_ms < *oldest_unix_ms)
-      *oldest_unix_ms = time_unix_ms;
+    out->keys[out->n++] = chunk->items[i].key;
+    if (time_unix_ms < out->oldest_unix_ms)
+      out->oldest_unix_ms = time_unix_ms;
   }
 }
 
-err_t seen_log_read(struct seen_log *log, struct span user, struct span **keys, size_t *n, int64_t *oldest_unix_ms)
+err_t seen_log_read(struct seen_log *log, struct span user, struct seen_keys *out)
 {
   AUTO(rows_end) struct rows r = { 0 };
   struct seen_chunk chunk;
@@ -181,15 +180,14 @@ err_t seen_log_read(struct seen_log *log, struct span user, struct span **keys, 
   size_t n_max;
   bool is_there;
 
-  *n = 0;
-  *oldest_unix_ms = INT64_MAX;
+  *out = (struct seen_keys){ .oldest_unix_ms = INT64_MAX };
   TRY(rows_open(log, user, &r));
   TRY(reserve(&r, &bytes, &n_max));
-  TRY(region_array(log->scratch, n_max, sizeof **keys, keys));
+  TRY(region_array(log->scratch, n_max, sizeof *out->keys, &out->keys));
   TRY(rows_first(&r, &is_there));
   while (is_there) {
     TRY(copy_chunk(&r, &bytes, &chunk));
-    add_keys(log, &chunk, *keys, n, oldest_unix_ms);
+    add_keys(log, &chunk, out);
     TRY(rows_next(&r, &is_there));
   }
   return ERR_OK;

@@ -13,6 +13,7 @@
 #include "base/seen_change.h"
 #include "store/lmdb/env.h"
 #include "store/seen/seen_chunk.h"
+#include "store/seen/seen_keys.h"
 
 /* What all logs have together. */
 struct seen_counts {
@@ -47,12 +48,7 @@ err_t seen_log_append(struct seen_log *log, const struct seen_change *change);
 /* Delete a user's log. */
 err_t seen_log_delete(struct seen_log *log, struct span user);
 
-/* Read the keys that a user's log has, except the expired ones. A key may be there twice. They live in log->scratch.
- *
- * oldest_unix_ms  the earliest of their times; INT64_MAX: there are none
- *
- * Returns ERR_STORE_CORRUPT; ERR_MEMORY.
- */
-err_t seen_log_read(struct seen_log *log, struct span user, struct span **keys, size_t *n, int64_t *oldest_unix_ms);
+/* Read the keys that a user's log has. They live in log->scratch. Returns ERR_STORE_CORRUPT; ERR_MEMORY. */
+err_t seen_log_read(struct seen_log *log, struct span user, struct seen_keys *out);
 
 #endif

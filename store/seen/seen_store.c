@@ -254,9 +254,7 @@ struct reading {
   const struct seen_store *store;
   struct seen_log log;
   struct span user;
-  struct span **keys;
-  size_t *n;
-  int64_t *oldest_unix_ms;
+  struct seen_keys *out;
 };
 
 static err_code_t read_log(void *context, MDB_txn *txn)
@@ -265,11 +263,10 @@ static err_code_t read_log(void *context, MDB_txn *txn)
 
   r->log.txn = txn;
   r->log.table = r->store->logs; /* here, because a store that is reopened opens its tables again */
-  return seen_log_read(&r->log, r->user, r->keys, r->n, r->oldest_unix_ms);
+  return seen_log_read(&r->log, r->user, r->out);
 }
 
-err_t seen_store_read(struct seen_store *s, struct span user, struct region *region, struct span **keys, size_t *n,
-                      int64_t *oldest_unix_ms)
+err_t seen_store_read(struct seen_store *s, struct span user, struct region *region, struct seen_keys *out)
 {
   struct reading r = {
     .store = s,
@@ -277,9 +274,7 @@ err_t seen_store_read(struct seen_store *s, struct span user, struct region *reg
              .scratch = region,
              .expired_before_unix_ms = seen_store_expired_before(s, s->clock_unix_ms()) },
     .user = user,
-    .keys = keys,
-    .n = n,
-    .oldest_unix_ms = oldest_unix_ms,
+    .out = out,
   };
 
   return env_read(s->env, read_log, &r);

@@ -16,6 +16,7 @@
 
 #include "base/region.h"
 #include "base/seen_change.h"
+#include "store/seen/seen_keys.h"
 #include "store/store_position.h"
 
 struct seen_store;
@@ -50,13 +51,10 @@ err_t seen_store_forget_positions(struct seen_store *s);
  */
 err_t seen_store_sweep(struct seen_store *s, size_t max, bool *is_round_done);
 
-/* Read the keys of the items that a user has seen. A key may be there twice. They live in the region.
- *
- * oldest_unix_ms  the time at which the first of them was seen, which expires next; INT64_MAX: there are none
+/* Read the keys of the items that a user has seen. They live in the region.
  *
  * Returns ERR_STORE_CORRUPT; ERR_STORE; ERR_MEMORY. Thread: any. Blocks: while the store's map grows. */
-err_t seen_store_read(struct seen_store *s, struct span user, struct region *region, struct span **keys, size_t *n,
-                      int64_t *oldest_unix_ms);
+err_t seen_store_read(struct seen_store *s, struct span user, struct region *region, struct seen_keys *out);
 
 /* Has an item that was seen at this time expired? Thread: any. */
 bool seen_store_is_expired(const struct seen_store *s, int64_t time_unix_ms);

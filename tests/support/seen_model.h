@@ -64,15 +64,14 @@ static inline bool seen_model_has_read(struct seen_store *s, unsigned user, unsi
 {
   struct region region = { 0 };
   char name[16], wanted[16];
-  struct span *keys;
-  size_t n, i = 0;
-  int64_t oldest;
+  struct seen_keys read;
+  size_t i = 0;
 
-  assert_ok(seen_store_read(s, seen_model_name(user, name), &region, &keys, &n, &oldest));
-  while (i < n && !span_equal(keys[i], seen_model_name(item, wanted)))
+  assert_ok(seen_store_read(s, seen_model_name(user, name), &region, &read));
+  while (i < read.n && !span_equal(read.keys[i], seen_model_name(item, wanted)))
     i++;
   region_fini(&region);
-  return i < n;
+  return i < read.n;
 }
 
 /* Compare what a user has seen. Returns how many items the read had. */
@@ -82,14 +81,12 @@ static inline size_t seen_model_compare_user(const struct seen_model *m, struct 
   struct region region = { 0 };
   bool is_read[SEEN_MODEL_ITEMS] = { 0 };
   char name[16];
-  struct span *keys;
-  size_t n;
-  int64_t oldest;
+  struct seen_keys read;
 
-  assert_ok(seen_store_read(s, seen_model_name(user, name), &region, &keys, &n, &oldest));
-  for (size_t k = 0; k < n; k++) {
+  assert_ok(seen_store_read(s, seen_model_name(user, name), &region, &read));
+  for (size_t k = 0; k < read.n; k++) {
     unsigned i = 0;
-    while (i < SEEN_MODEL_ITEMS && !span_equal(keys[k], seen_model_name(i, name)))
+    while (i < SEEN_MODEL_ITEMS && !span_equal(read.keys[k], seen_model_name(i, name)))
       i++;
     assert_true(i < SEEN_MODEL_ITEMS);
     is_read[i] = true;
@@ -102,7 +99,7 @@ static inline size_t seen_model_compare_user(const struct seen_model *m, struct 
       assert_true(seen_model_n_newer(m, user, i) >= s->limits.max_per_user);
   }
   region_fini(&region);
-  return n;
+  return read.n;
 }
 
 /* Count the rows of the store, for its own counts. */

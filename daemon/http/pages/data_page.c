@@ -108,18 +108,16 @@ static err_t show_item(const struct status *s, struct span key, struct region *r
 
 static err_t show_seen(const struct status *s, struct span user, struct region *region, struct data_page *page)
 {
-  struct span *keys;
-  int64_t oldest_unix_ms;
-  size_t n;
+  struct seen_keys read;
 
   if (!s->seen) {
     say(page, NOT_FOUND, "the daemon reads no seen topic: configure seen.topic\n");
     return ERR_OK;
   }
-  TRY(seen_read(s->seen, user, region, &keys, &n, &oldest_unix_ms));
+  TRY(seen_read(s->seen, user, region, &read));
   json_t *items = json_array();
-  for (size_t i = 0; i < n; i++)
-    json_array_append_new(items, json_bytes_make(keys[i]));
+  for (size_t i = 0; i < read.n; i++)
+    json_array_append_new(items, json_bytes_make(read.keys[i]));
   page->code = OK;
   return print(json_pack("{s:o,s:o}", "user", json_bytes_make(user), "items", items), &page->text);
 }

@@ -30,17 +30,15 @@ enum { MAX_BYTES = 1 << 20, USERS = 64 };
 
 static uint32_t numbers[ITEMS_MAX];
 
-err_t seen_read(struct seen *s, struct span user, struct region *region, struct span **keys, size_t *n,
-                int64_t *oldest_unix_ms)
+err_t seen_read(struct seen *s, struct span user, struct region *region, struct seen_keys *out)
 {
   s->n_reads++;
   if (s->is_damaged)
     FAIL(ERR_STORE_CORRUPT, "damaged");
-  *n = user.p[0] == 0 ? s->n_items : 1;
-  *oldest_unix_ms = TIME_MS;
-  TRY(region_array(region, *n, sizeof **keys, keys));
-  for (size_t i = 0; i < *n; i++)
-    (*keys)[i] = span_of(&numbers[i], sizeof numbers[i]);
+  *out = (struct seen_keys){ .n = user.p[0] == 0 ? s->n_items : 1, .oldest_unix_ms = TIME_MS };
+  TRY(region_array(region, out->n, sizeof *out->keys, &out->keys));
+  for (size_t i = 0; i < out->n; i++)
+    out->keys[i] = span_of(&numbers[i], sizeof numbers[i]);
   return ERR_OK;
 }
 

@@ -112,13 +112,11 @@ static void items_are_read_while_their_environment_is_reopened(void **state)
 static err_code_t read_seen(void *store)
 {
   AUTO(region_fini) struct region region = { 0 };
-  struct span *keys;
-  int64_t oldest;
-  size_t n;
+  struct seen_keys read;
 
-  TRY(seen_store_read(store, span_of_str("user"), &region, &keys, &n, &oldest));
-  if (n != 1)
-    FAIL(ERR_STORE, "%zu items instead of one", n);
+  TRY(seen_store_read(store, span_of_str("user"), &region, &read));
+  if (read.n != 1)
+    FAIL(ERR_STORE, "%zu items instead of one", read.n);
   return ERR_OK;
 }
 

@@ -299,10 +299,8 @@ static void the_oldest_time_of_a_log_is_that_of_any_item(void **state)
 {
   struct fixture *f = *state;
   struct region region = { 0 };
-  struct span *keys;
+  struct seen_keys read;
   char name[16];
-  size_t n;
-  int64_t oldest;
 
   open_sized(f, 1 << 20);
   append(f, 1, 0, 1);
@@ -310,9 +308,9 @@ static void the_oldest_time_of_a_log_is_that_of_any_item(void **state)
   append(f, 1, 1, 1);
   now_ms += 500;
   append(f, 1, 2, 1);
-  assert_ok(seen_store_read(f->store, seen_model_name(1, name), &region, &keys, &n, &oldest));
-  assert_int_equal(n, 3);
-  assert_int_equal(oldest, now_ms - 500);
+  assert_ok(seen_store_read(f->store, seen_model_name(1, name), &region, &read));
+  assert_int_equal(read.n, 3);
+  assert_int_equal(read.oldest_unix_ms, now_ms - 500);
   region_fini(&region);
 }
 
@@ -404,13 +402,12 @@ static void longest_names_fit(void **state)
 {
   struct fixture *f = *state;
   char name[SEEN_USER_MAX], key[ITEM_KEY_MAX];
-  struct span items[] = { span_of(key, ITEM_KEY_MAX), span_of(key, ITEM_KEY_MAX - 1), span_of(key, 1) }, *keys;
+  struct span items[] = { span_of(key, ITEM_KEY_MAX), span_of(key, ITEM_KEY_MAX - 1), span_of(key, 1) };
   struct seen_change change = {
     .user = span_of(name, SEEN_USER_MAX), .items = items, .n_items = 3, .time_unix_ms = now_ms
   };
   struct region region = { 0 };
-  size_t n;
-  int64_t oldest;
+  struct seen_keys read;
 
   memset(name, 0xff, sizeof name);
   memset(key, 0xff, sizeof key);
@@ -419,12 +416,12 @@ static void longest_names_fit(void **state)
     key[0] = (char)i;
     assert_ok(seen_store_apply(f->store, &change, 1, NULL, 0));
   }
-  assert_ok(seen_store_read(f->store, change.user, &region, &keys, &n, &oldest));
-  assert_int_equal(n, 60);
-  assert_int_equal(oldest, now_ms);
-  assert_ok(seen_store_read(f->store, span_of(name, SEEN_USER_MAX - 1), &region, &keys, &n, &oldest));
-  assert_int_equal(n, 0);
-  assert_int_equal(oldest, INT64_MAX);
+  assert_ok(seen_store_read(f->store, change.user, &region, &read));
+  assert_int_equal(read.n, 60);
+  assert_int_equal(read.oldest_unix_ms, now_ms);
+  assert_ok(seen_store_read(f->store, span_of(name, SEEN_USER_MAX - 1), &region, &read));
+  assert_int_equal(read.n, 0);
+  assert_int_equal(read.oldest_unix_ms, INT64_MAX);
   region_fini(&region);
 }
 
@@ -465,21 +462,20 @@ static void *read_often(void *context)
 {
   struct reader *r = context;
   struct region region = { 0 };
-  size_t n, n_before = 0;
-  int64_t oldest;
-  struct span *keys;
+  struct seen_keys read;
+  size_t n_before = 0;
   char name[16];
 
   while (!atomic_load(&r->is_stopping)) {
     region_reset(&region);
-    if (seen_store_read(r->fixture->store, seen_model_name(1, name), &region, &keys, &n, &oldest) != ERR_OK ||
-        n < n_before)
+    if (seen_store_read(r->fixture->store, seen_model_name(1, name), &region, &read) != ERR_OK ||
+        read.n < n_before)
       abort();
-    for (size_t i = 0; i < n; i++) {
-      if (!span_equal(keys[i], seen_model_name((unsigned)i, name)))
+    for (size_t i = 0; i < read.n; i++) {
+      if (!span_equal(read.keys[i], seen_model_name((unsigned)i, name)))
         abort();
     }
-    n_before = n;
+    n_before = read.n;
     atomic_fetch_add(&r->n_reads, 1);
   }
   region_fini(&region);
@@ -565,17 +561,15 @@ static void kill_child(struct fixture *f, int64_t after_ns)
 static void assert_same(struct seen_store *a, struct seen_store *b)
 {
   struct region region = { 0 };
-  struct span *in_a, *in_b;
-  size_t n_a, n_b;
-  int64_t oldest;
+  struct seen_keys in_a, in_b;
   char name[16];
 
   for (unsigned user = 0; user < SEEN_MODEL_USERS; user++) {
-    assert_ok(seen_store_read(a, seen_model_name(user, name), &region, &in_a, &n_a, &oldest));
-    assert_ok(seen_store_read(b, seen_model_name(user, name), &region, &in_b, &n_b, &oldest));
-    assert_int_equal(n_a, n_b);
-    for (size_t i = 0; i < n_a; i++)
-      assert_true(span_equal(in_a[i], in_b[i]));
+    assert_ok(seen_store_read(a, seen_model_name(user, name), &region, &in_a));
+    assert_ok(seen_store_read(b, seen_model_name(user, name), &region, &in_b));
+    assert_int_equal(in_a.n, in_b.n);
+    for (size_t i = 0; i < in_a.n; i++)
+      assert_true(span_equal(in_a.keys[i], in_b.keys[i]));
   }
   assert_memory_equal(&a->counts, &b->counts, sizeof a->counts);
   region_fini(&region);
@@ -627,16 +621,14 @@ static void damage_is_an_error_and_never_an_empty_answer(void **state)
 {
   struct fixture *f = *state;
   struct region region = { 0 };
-  struct span *keys;
+  struct seen_keys read;
   char name[16];
-  size_t n;
-  int64_t oldest;
   bool is_done;
 
   open_sized(f, 1 << 20);
   append(f, 1, 0, 5);
   assert_ok(env_write(f->store->env, damage_row, f->store));
-  assert_fails(seen_store_read(f->store, seen_model_name(1, name), &region, &keys, &n, &oldest), ERR_STORE_CORRUPT,
+  assert_fails(seen_store_read(f->store, seen_model_name(1, name), &region, &read), ERR_STORE_CORRUPT,
                "damaged");
   assert_fails(seen_store_sweep(f->store, 10, &is_done), ERR_STORE_CORRUPT, "damaged");
   region_fini(&region);
