@@ -152,7 +152,7 @@ static err_t read_log(const struct seen_sets *s, struct span user, uint64_t stam
                       struct log *out)
 {
   *out = (struct log){ .user = user, .stamp = stamp };
-  TRY(seen_read(s->seen, user, region, &out->read));
+  TRY(seen_read(s->seen, user, SEEN_WHOLE_LOG, region, &out->read));
   for (size_t i = 0; i < out->read.n; i++)
     out->key_bytes += out->read.keys[i].n;
   return ERR_OK;

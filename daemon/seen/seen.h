@@ -37,8 +37,8 @@ void seen_stop(struct seen *s);
 /* Stop and close. The delivery must be closed before: it sets flags in dead letters that are freed here. */
 void seen_close(struct seen **s);
 
-/* Read the keys of the items that a user has seen, as seen_store_read() does. Thread: any. */
-err_t seen_read(struct seen *s, struct span user, struct region *region, struct seen_keys *out);
+/* Read the keys of the items that a user has seen, or what has changed, as seen_store_read() does. Thread: any. */
+err_t seen_read(struct seen *s, struct span user, uint64_t first_chunk, struct region *region, struct seen_keys *out);
 
 /* A number that rises with each change of what the user has seen, before any position tells of the change. If it is
  * the same as before a seen_read(), that is still what the user has seen, except for items that have expired since.

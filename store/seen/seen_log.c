@@ -9,6 +9,9 @@
 
 enum { NUMBER_BYTES = sizeof(uint64_t) };
 
+/* A log has fewer chunks than numbers lie between two transactions. */
+enum { LOG_CHUNKS_BITS = 24 };
+
 /* Make the key of a user's chunk. The chunks of a user are in order of their numbers. */
 static void make_key(struct span user, uint64_t chunk, struct seen_key *out)
 {
@@ -103,6 +106,23 @@ static err_t rows_last(struct rows *r, struct span user, bool *is_there)
   return arrive(r, rc, is_there);
 }
 
+/* Open the rows from a chunk on; all of them, if there is no such chunk. */
+static err_t rows_open_from(struct seen_log *log, struct span user, uint64_t first_chunk, struct rows *out,
+                            bool *is_whole)
+{
+  bool is_there = false;
+
+  TRY(rows_open(log, user, out));
+  if (first_chunk != SEEN_WHOLE_LOG) {
+    make_key(user, first_chunk, &out->first);
+    TRY(rows_first(out, &is_there));
+  }
+  *is_whole = !is_there || number_of(env_span(out->key)) != first_chunk;
+  if (*is_whole)
+    make_key(user, 0, &out->first);
+  return ERR_OK;
+}
+
 /* ---- The whole log ---- */
 
 /* All items of a log, oldest first, copied to the scratch region. */
@@ -172,7 +192,7 @@ static void add_keys(const struct seen_log *log, const struct seen_chunk *chunk,
   }
 }
 
-err_t seen_log_read(struct seen_log *log, struct span user, struct seen_keys *out)
+err_t seen_log_read(struct seen_log *log, struct span user, uint64_t first_chunk, struct seen_keys *out)
 {
   AUTO(rows_end) struct rows r = { 0 };
   struct seen_chunk chunk;
@@ -181,13 +201,14 @@ err_t seen_log_read(struct seen_log *log, struct span user, struct seen_keys *ou
   bool is_there;
 
   *out = (struct seen_keys){ .oldest_unix_ms = INT64_MAX };
-  TRY(rows_open(log, user, &r));
+  TRY(rows_open_from(log, user, first_chunk, &r, &out->is_whole));
   TRY(reserve(&r, &bytes, &n_max));
   TRY(region_array(log->scratch, n_max, sizeof *out->keys, &out->keys));
   TRY(rows_first(&r, &is_there));
   while (is_there) {
     TRY(copy_chunk(&r, &bytes, &chunk));
     add_keys(log, &chunk, out);
+    out->newest_chunk = number_of(env_span(r.key));
     TRY(rows_next(&r, &is_there));
   }
   return ERR_OK;
@@ -230,6 +251,20 @@ struct tail {
   struct seen_chunk chunk;
 };
 
+/* Return the number of the first chunk that a transaction begins. */
+static uint64_t first_number(const struct seen_log *log)
+{
+  return mdb_txn_id(log->txn) << LOG_CHUNKS_BITS;
+}
+
+/* The sweep may have freed a chunk behind the newest one: its number is not given again. */
+static uint64_t next_number(const struct tail *t)
+{
+  uint64_t first = first_number(t->log);
+
+  return t->number < first ? first : t->number + 1;
+}
+
 /* Copy the newest chunk: LMDB moves its rows when one is written. */
 static err_t load_chunk(struct tail *t, const struct rows *r)
 {
@@ -250,6 +285,7 @@ static err_t load_tail(struct tail *t)
   TRY(rows_open(t->log, t->user, &r));
   TRY(rows_last(&r, t->user, &is_there));
   t->is_first = !is_there;
+  t->number = first_number(t->log);
   return is_there ? load_chunk(t, &r) : ERR_OK;
 }
 
@@ -278,7 +314,7 @@ static err_t push(struct tail *t, struct seen_item item)
   if (!seen_chunk_has_room(&t->chunk, item.key)) {
     TRY(write_tail(t));
     t->chunk = (struct seen_chunk){ .n_before = count_of(t) };
-    t->number++;
+    t->number = next_number(t);
   }
   seen_chunk_push(&t->chunk, item);
   t->log->counts->n_items++;
@@ -367,7 +403,7 @@ static size_t find_first_kept(const struct seen_log *log, const struct history *
 
 static err_t compact(struct seen_log *log, struct span user)
 {
-  struct tail t = { .log = log, .user = user, .is_first = true };
+  struct tail t = { .log = log, .user = user, .is_first = true, .number = first_number(log) };
   struct history history;
 
   TRY(load_history(log, user, &history));

@@ -5,6 +5,10 @@
  * newest chunk or adds one, so its cost does not depend on the length of the log. An item that is seen again moves to
  * the end, if it is in the newest chunk; else the log has it twice. When the log may have an eighth more items than it
  * has to keep, it is compacted: each item stays once, and the newest are kept.
+ *
+ * Only the newest chunk changes, so whoever has read a log can go on there. To tell a
+ * compacted or forgotten log from the one that was read, no chunk gets a number that another chunk of the user has had
+ * since the store was opened: those that a transaction begins are above those of all transactions before.
  */
 #ifndef STORE_SEEN_LOG_H
 #define STORE_SEEN_LOG_H
@@ -48,7 +52,11 @@ err_t seen_log_append(struct seen_log *log, const struct seen_change *change);
 /* Delete a user's log. */
 err_t seen_log_delete(struct seen_log *log, struct span user);
 
-/* Read the keys that a user's log has. They live in log->scratch. Returns ERR_STORE_CORRUPT; ERR_MEMORY. */
-err_t seen_log_read(struct seen_log *log, struct span user, struct seen_keys *out);
+/* Read the keys that a user's log has from a chunk on, or all of them. They live in log->scratch.
+ *
+ * first_chunk  SEEN_WHOLE_LOG, or the newest chunk of an earlier read
+ *
+ * Returns ERR_STORE_CORRUPT; ERR_MEMORY. */
+err_t seen_log_read(struct seen_log *log, struct span user, uint64_t first_chunk, struct seen_keys *out);
 
 #endif

@@ -254,6 +254,7 @@ struct reading {
   const struct seen_store *store;
   struct seen_log log;
   struct span user;
+  uint64_t first_chunk;
   struct seen_keys *out;
 };
 
@@ -263,10 +264,11 @@ static err_code_t read_log(void *context, MDB_txn *txn)
 
   r->log.txn = txn;
   r->log.table = r->store->logs; /* here, because a store that is reopened opens its tables again */
-  return seen_log_read(&r->log, r->user, r->out);
+  return seen_log_read(&r->log, r->user, r->first_chunk, r->out);
 }
 
-err_t seen_store_read(struct seen_store *s, struct span user, struct region *region, struct seen_keys *out)
+err_t seen_store_read(struct seen_store *s, struct span user, uint64_t first_chunk, struct region *region,
+                      struct seen_keys *out)
 {
   struct reading r = {
     .store = s,
@@ -274,6 +276,7 @@ err_t seen_store_read(struct seen_store *s, struct span user, struct region *reg
              .scratch = region,
              .expired_before_unix_ms = seen_store_expired_before(s, s->clock_unix_ms()) },
     .user = user,
+    .first_chunk = first_chunk,
     .out = out,
   };
 

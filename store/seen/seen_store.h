@@ -53,8 +53,11 @@ err_t seen_store_sweep(struct seen_store *s, size_t max, bool *is_round_done);
 
 /* Read the keys of the items that a user has seen. They live in the region.
  *
+ * first_chunk  SEEN_WHOLE_LOG; or out->newest_chunk of an earlier read from this store: read what has changed since
+ *
  * Returns ERR_STORE_CORRUPT; ERR_STORE; ERR_MEMORY. Thread: any. Blocks: while the store's map grows. */
-err_t seen_store_read(struct seen_store *s, struct span user, struct region *region, struct seen_keys *out);
+err_t seen_store_read(struct seen_store *s, struct span user, uint64_t first_chunk, struct region *region,
+                      struct seen_keys *out);
 
 /* Has an item that was seen at this time expired? Thread: any. */
 bool seen_store_is_expired(const struct seen_store *s, int64_t time_unix_ms);

@@ -51,9 +51,9 @@ static uint32_t number_of(struct span user)
   return number;
 }
 
-err_t seen_read(struct seen *s, struct span user, struct region *region, struct seen_keys *out)
+err_t seen_read(struct seen *s, struct span user, uint64_t first_chunk, struct region *region, struct seen_keys *out)
 {
-  return seen_store_read(s->store, user, region, out);
+  return seen_store_read(s->store, user, first_chunk, region, out);
 }
 
 uint64_t seen_stamp(const struct seen *s, struct span user)

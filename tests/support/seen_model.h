@@ -67,7 +67,7 @@ static inline bool seen_model_has_read(struct seen_store *s, unsigned user, unsi
   struct seen_keys read;
   size_t i = 0;
 
-  assert_ok(seen_store_read(s, seen_model_name(user, name), &region, &read));
+  assert_ok(seen_store_read(s, seen_model_name(user, name), SEEN_WHOLE_LOG, &region, &read));
   while (i < read.n && !span_equal(read.keys[i], seen_model_name(item, wanted)))
     i++;
   region_fini(&region);
@@ -83,7 +83,7 @@ static inline size_t seen_model_compare_user(const struct seen_model *m, struct 
   char name[16];
   struct seen_keys read;
 
-  assert_ok(seen_store_read(s, seen_model_name(user, name), &region, &read));
+  assert_ok(seen_store_read(s, seen_model_name(user, name), SEEN_WHOLE_LOG, &region, &read));
   for (size_t k = 0; k < read.n; k++) {
     unsigned i = 0;
     while (i < SEEN_MODEL_ITEMS && !span_equal(read.keys[k], seen_model_name(i, name)))

@@ -114,7 +114,7 @@ static err_t show_seen(const struct status *s, struct span user, struct region *
     say(page, NOT_FOUND, "the daemon reads no seen topic: configure seen.topic\n");
     return ERR_OK;
   }
-  TRY(seen_read(s->seen, user, region, &read));
+  TRY(seen_read(s->seen, user, SEEN_WHOLE_LOG, region, &read));
   json_t *items = json_array();
   for (size_t i = 0; i < read.n; i++)
     json_array_append_new(items, json_bytes_make(read.keys[i]));

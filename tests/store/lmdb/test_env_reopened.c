@@ -114,7 +114,7 @@ static err_code_t read_seen(void *store)
   AUTO(region_fini) struct region region = { 0 };
   struct seen_keys read;
 
-  TRY(seen_store_read(store, span_of_str("user"), &region, &read));
+  TRY(seen_store_read(store, span_of_str("user"), SEEN_WHOLE_LOG, &region, &read));
   if (read.n != 1)
     FAIL(ERR_STORE, "%zu items instead of one", read.n);
   return ERR_OK;

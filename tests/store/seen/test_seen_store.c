@@ -178,6 +178,96 @@ static void random_records_match_the_model(void **state)
   }
 }
 
+/* What a user has seen, as someone knows it who reads on from where the last read ended. */
+struct follower {
+  bool has[SEEN_MODEL_ITEMS];
+  uint64_t newest_chunk;
+  int64_t oldest_unix_ms;
+};
+
+/* Read all, or what has changed. Returns whether it was all. */
+static bool read_on(struct seen_store *s, unsigned user, uint64_t first_chunk, struct follower *w)
+{
+  struct region region = { 0 };
+  struct seen_keys read;
+  char name[16];
+
+  assert_ok(seen_store_read(s, seen_model_name(user, name), first_chunk, &region, &read));
+  if (read.is_whole)
+    *w = (struct follower){ .oldest_unix_ms = INT64_MAX };
+  for (unsigned i = 0; i < SEEN_MODEL_ITEMS; i++) {
+    struct span item = seen_model_name(i, name);
+    for (size_t k = 0; k < read.n; k++)
+      w->has[i] |= span_equal(read.keys[k], item);
+  }
+  w->newest_chunk = read.newest_chunk;
+  if (read.oldest_unix_ms < w->oldest_unix_ms)
+    w->oldest_unix_ms = read.oldest_unix_ms;
+  region_fini(&region);
+  return read.is_whole;
+}
+
+static void reading_on_leads_to_what_a_read_of_all_returns(void **state)
+{
+  static struct follower followers[SEEN_MODEL_USERS];
+  struct fixture *f = *state;
+  struct dice dice = { seed };
+  size_t n_on = 0, n_whole = 0;
+
+  open_sized(f, 1 << 20);
+  assert_int_equal(mdb_env_set_flags(f->store->env->mdb, MDB_NOSYNC, 1), MDB_SUCCESS);
+  for (int64_t next = 1; next <= ONE_THREAD_TIMES(300); next++) {
+    apply_random(f, &dice, next);
+    now_ms += (int64_t)dice_below(&dice, dice_below(&dice, 40) ? 100 : TTL_MS);
+    if (dice_below(&dice, 10) == 0)
+      sweep_round(f, &dice);
+    for (unsigned user = 0; user < SEEN_MODEL_USERS; user++) {
+      struct follower *on = &followers[user], all = { 0 };
+      bool is_stale = seen_store_is_expired(f->store, on->oldest_unix_ms);
+      assert_true(read_on(f->store, user, SEEN_WHOLE_LOG, &all));
+      bool is_whole = read_on(f->store, user, is_stale ? SEEN_WHOLE_LOG : on->newest_chunk, on);
+      n_whole += is_whole && !is_stale;
+      n_on += !is_whole;
+      assert_memory_equal(on->has, all.has, sizeof all.has);
+      assert_int_equal(on->newest_chunk, all.newest_chunk);
+      assert_true(on->oldest_unix_ms <= all.oldest_unix_ms);
+    }
+  }
+  assert_true(n_on > 100 && n_whole > 20); /* logs were compacted, forgotten and swept */
+}
+
+/* Let user 1 see items at some time. */
+static void see_at(struct fixture *f, int64_t time_ms, unsigned first, size_t n)
+{
+  static struct record r;
+
+  for (size_t i = 0; i < n; i++)
+    r.ids[i] = first + (unsigned)i;
+  finish_record(&r, 1, n, time_ms);
+  assert_ok(seen_store_apply(f->store, &r.change, 1, NULL, 0));
+}
+
+/* The newest chunk may expire before an older one, because times are in no order. */
+static void the_number_of_a_chunk_that_was_swept_is_not_given_again(void **state)
+{
+  struct fixture *f = *state;
+  struct follower on = { 0 };
+  bool is_done;
+
+  open_sized(f, 1 << 20);
+  see_at(f, now_ms, 0, 32);
+  see_at(f, now_ms, 32, 31);
+  see_at(f, now_ms - TTL_MS + 1000, 63, 1); /* the last of a chunk */
+  see_at(f, now_ms - TTL_MS + 1000, 64, 1);
+  now_ms += 1001;
+  assert_true(read_on(f->store, 1, SEEN_WHOLE_LOG, &on));
+  assert_false(on.has[63] || on.has[64]);
+  assert_ok(seen_store_sweep(f->store, 1000, &is_done));
+  see_at(f, now_ms, 63, 2); /* 63 goes to the older chunk, and 64 to a new one */
+  read_on(f->store, 1, on.newest_chunk, &on);
+  assert_true(on.has[62] && on.has[63] && on.has[64]);
+}
+
 static void append(struct fixture *f, unsigned user, unsigned first, size_t n)
 {
   static struct record r;
@@ -308,7 +398,7 @@ static void the_oldest_time_of_a_log_is_that_of_any_item(void **state)
   append(f, 1, 1, 1);
   now_ms += 500;
   append(f, 1, 2, 1);
-  assert_ok(seen_store_read(f->store, seen_model_name(1, name), &region, &read));
+  assert_ok(seen_store_read(f->store, seen_model_name(1, name), SEEN_WHOLE_LOG, &region, &read));
   assert_int_equal(read.n, 3);
   assert_int_equal(read.oldest_unix_ms, now_ms - 500);
   region_fini(&region);
@@ -416,10 +506,10 @@ static void longest_names_fit(void **state)
     key[0] = (char)i;
     assert_ok(seen_store_apply(f->store, &change, 1, NULL, 0));
   }
-  assert_ok(seen_store_read(f->store, change.user, &region, &read));
+  assert_ok(seen_store_read(f->store, change.user, SEEN_WHOLE_LOG, &region, &read));
   assert_int_equal(read.n, 60);
   assert_int_equal(read.oldest_unix_ms, now_ms);
-  assert_ok(seen_store_read(f->store, span_of(name, SEEN_USER_MAX - 1), &region, &read));
+  assert_ok(seen_store_read(f->store, span_of(name, SEEN_USER_MAX - 1), SEEN_WHOLE_LOG, &region, &read));
   assert_int_equal(read.n, 0);
   assert_int_equal(read.oldest_unix_ms, INT64_MAX);
   region_fini(&region);
@@ -468,7 +558,7 @@ static void *read_often(void *context)
 
   while (!atomic_load(&r->is_stopping)) {
     region_reset(&region);
-    if (seen_store_read(r->fixture->store, seen_model_name(1, name), &region, &read) != ERR_OK ||
+    if (seen_store_read(r->fixture->store, seen_model_name(1, name), SEEN_WHOLE_LOG, &region, &read) != ERR_OK ||
         read.n < n_before)
       abort();
     for (size_t i = 0; i < read.n; i++) {
@@ -565,8 +655,8 @@ static void assert_same(struct seen_store *a, struct seen_store *b)
   char name[16];
 
   for (unsigned user = 0; user < SEEN_MODEL_USERS; user++) {
-    assert_ok(seen_store_read(a, seen_model_name(user, name), &region, &in_a));
-    assert_ok(seen_store_read(b, seen_model_name(user, name), &region, &in_b));
+    assert_ok(seen_store_read(a, seen_model_name(user, name), SEEN_WHOLE_LOG, &region, &in_a));
+    assert_ok(seen_store_read(b, seen_model_name(user, name), SEEN_WHOLE_LOG, &region, &in_b));
     assert_int_equal(in_a.n, in_b.n);
     for (size_t i = 0; i < in_a.n; i++)
       assert_true(span_equal(in_a.keys[i], in_b.keys[i]));
@@ -628,7 +718,7 @@ static void damage_is_an_error_and_never_an_empty_answer(void **state)
   open_sized(f, 1 << 20);
   append(f, 1, 0, 5);
   assert_ok(env_write(f->store->env, damage_row, f->store));
-  assert_fails(seen_store_read(f->store, seen_model_name(1, name), &region, &read), ERR_STORE_CORRUPT,
+  assert_fails(seen_store_read(f->store, seen_model_name(1, name), SEEN_WHOLE_LOG, &region, &read), ERR_STORE_CORRUPT,
                "damaged");
   assert_fails(seen_store_sweep(f->store, 10, &is_done), ERR_STORE_CORRUPT, "damaged");
   region_fini(&region);
@@ -670,6 +760,8 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(random_records_match_the_model, setup, teardown),
+    cmocka_unit_test_setup_teardown(reading_on_leads_to_what_a_read_of_all_returns, setup, teardown),
+    cmocka_unit_test_setup_teardown(the_number_of_a_chunk_that_was_swept_is_not_given_again, setup, teardown),
     cmocka_unit_test_setup_teardown(items_seen_again_push_nothing_out, setup, teardown),
     cmocka_unit_test_setup_teardown(the_newest_are_kept_and_an_eighth_more, setup, teardown),
     cmocka_unit_test_setup_teardown(expired_items_are_not_read_and_their_room_is_freed, setup, teardown),
