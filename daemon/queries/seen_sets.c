@@ -3,30 +3,14 @@
 #include "daemon/queries/seen_sets.h"
 
 #include <pthread.h>
-#include <sys/queue.h>
 
 #include "base/mem.h"
+#include "daemon/queries/seen_set.h"
 
 enum { BUCKETS = 1 << 14 };
 
 /* A larger set is not kept: it would push out too many others. */
 enum { LARGEST_PART = 8 };
-
-/* What a region rounds up, for each of the five arrays of a set. */
-enum { SLACK_BYTES = 5 * 16 };
-
-struct seen_set {
-  struct key_set set;
-  struct span user;
-  struct region region; /* of the two */
-  size_t n_bytes;
-  uint64_t stamp;         /* of the user, before what it has seen was read */
-  int64_t oldest_unix_ms; /* of the items */
-  size_t n_holders;       /* queries that hold it */
-  bool is_kept;           /* it is in the table and in the list */
-  struct seen_set *next_in_bucket;
-  TAILQ_ENTRY(seen_set) in_order;
-};
 
 struct seen_sets {
   struct seen *seen;
@@ -54,14 +38,6 @@ err_t seen_sets_open(struct seen *seen, const struct key_hash *hash, size_t max_
   return ERR_OK;
 }
 
-static void close_set(struct seen_set **e)
-{
-  if (!*e)
-    return;
-  region_fini(&(*e)->region);
-  mem_free(e);
-}
-
 void seen_sets_close(struct seen_sets **s)
 {
   struct seen_set *e;
@@ -70,7 +46,7 @@ void seen_sets_close(struct seen_sets **s)
     return;
   while ((e = TAILQ_FIRST(&(*s)->order))) {
     TAILQ_REMOVE(&(*s)->order, e, in_order);
-    close_set(&e);
+    seen_set_close(&e);
   }
   mem_free(&(*s)->buckets);
   pthread_mutex_destroy(&(*s)->lock);
@@ -89,8 +65,8 @@ static struct seen_set **find_link(const struct seen_sets *s, struct span user)
   return link;
 }
 
-/* Keep a set no more. If nobody holds it, it joins the list of those to be freed; else its last holder frees it. */
-static void drop(struct seen_sets *s, struct seen_set **link, struct seen_set **dropped)
+/* Keep a set no more. */
+static struct seen_set *take(struct seen_sets *s, struct seen_set **link)
 {
   struct seen_set *e = *link;
 
@@ -98,6 +74,14 @@ static void drop(struct seen_sets *s, struct seen_set **link, struct seen_set **
   TAILQ_REMOVE(&s->order, e, in_order);
   s->n_bytes -= e->n_bytes;
   e->is_kept = false;
+  return e;
+}
+
+/* The same. If nobody holds the set, it joins the list of those to be freed; else its last holder frees it. */
+static void drop(struct seen_sets *s, struct seen_set **link, struct seen_set **dropped)
+{
+  struct seen_set *e = take(s, link);
+
   if (e->n_holders > 0)
     return;
   e->next_in_bucket = *dropped;
@@ -120,95 +104,35 @@ static void put(struct seen_sets *s, struct seen_set *e, struct seen_set **dropp
   e->is_kept = true;
 }
 
-static bool is_current(const struct seen_sets *s, const struct seen_set *e, uint64_t stamp)
+/* Find and hold the user's set. NULL: none is kept, or the user has seen something since, or an item has expired.
+ *
+ * outdated  the set, if the user has seen something since and nobody holds it: it is kept no more
+ */
+static struct seen_set *find(struct seen_sets *s, struct span user, uint64_t stamp, struct seen_set **outdated)
 {
-  return e->stamp == stamp && !seen_is_expired(s->seen, e->oldest_unix_ms);
-}
+  struct seen_set **link = find_link(s, user), *e = *link;
 
-/* Find and hold the user's set. NULL: none is kept, or what the user has seen has changed. */
-static struct seen_set *find(struct seen_sets *s, struct span user, uint64_t stamp)
-{
-  struct seen_set *e = *find_link(s, user);
-
-  if (!e || !is_current(s, e, stamp))
+  if (!e || seen_is_expired(s->seen, e->oldest_unix_ms))
     return NULL;
+  if (e->stamp != stamp) {
+    *outdated = e->n_holders == 0 ? take(s, link) : NULL;
+    return NULL;
+  }
   TAILQ_REMOVE(&s->order, e, in_order);
   TAILQ_INSERT_TAIL(&s->order, e, in_order);
   e->n_holders++;
   return e;
 }
 
-/* ---- Making a set ---- */
+/* ---- Reading ---- */
 
-/* What seen_read() found. */
-struct log {
-  struct span user;
-  struct seen_keys read;
-  size_t key_bytes; /* of all keys */
-  uint64_t stamp;
-};
-
-static err_t read_log(const struct seen_sets *s, struct span user, uint64_t stamp, struct region *region,
-                      struct log *out)
-{
-  *out = (struct log){ .user = user, .stamp = stamp };
-  TRY(seen_read(s->seen, user, SEEN_WHOLE_LOG, region, &out->read));
-  for (size_t i = 0; i < out->read.n; i++)
-    out->key_bytes += out->read.keys[i].n;
-  return ERR_OK;
-}
-
-/* Return what a set takes that is kept. */
-static size_t bytes_of(const struct log *log)
-{
-  return sizeof(struct seen_set) + key_set_bytes(log->read.n) + log->read.n * sizeof *log->read.keys + log->key_bytes +
-         log->user.n + SLACK_BYTES;
-}
-
-/* Copy the keys next to each other. */
-static err_t copy_keys(const struct log *log, struct region *region, const struct span **out)
-{
-  struct span *keys;
-  uint8_t *bytes;
-
-  TRY(region_array(region, log->read.n, sizeof *keys, &keys));
-  TRY(region_array(region, log->key_bytes, 1, &bytes));
-  for (size_t i = 0; i < log->read.n; i++) {
-    keys[i] = span_of(bytes, log->read.keys[i].n);
-    memcpy(bytes, log->read.keys[i].p, log->read.keys[i].n);
-    bytes += log->read.keys[i].n;
-  }
-  *out = keys;
-  return ERR_OK;
-}
-
-/* Make a set in memory of its own, in one block. */
-static err_t make(const struct seen_sets *s, const struct log *log, struct seen_set **out)
-{
-  AUTO(close_set) struct seen_set *e = NULL;
-  const struct span *keys;
-
-  TRY(mem_array(1, sizeof *e, &e));
-  TRY(region_reserve(&e->region, bytes_of(log) - sizeof *e));
-  TRY(copy_keys(log, &e->region, &keys));
-  TRY(key_set_init(s->hash, keys, log->read.n, &e->region, &e->set));
-  TRY(region_copy(&e->region, log->user, &e->user));
-  e->n_bytes = sizeof *e + region_bytes(&e->region);
-  e->stamp = log->stamp;
-  e->oldest_unix_ms = log->read.oldest_unix_ms;
-  e->n_holders = 1;
-  *out = e;
-  e = NULL;
-  return ERR_OK;
-}
-
-static err_t make_aside(const struct seen_sets *s, const struct log *log, struct region *region,
+static err_t make_aside(const struct seen_sets *s, const struct seen_keys *read, struct region *region,
                         const struct key_set **out)
 {
   struct key_set *set;
 
   TRY(region_array(region, 1, sizeof *set, &set));
-  TRY(key_set_init(s->hash, log->read.keys, log->read.n, region, set));
+  TRY(key_set_init(s->hash, read->keys, read->n, region, set));
   *out = set;
   return ERR_OK;
 }
@@ -222,22 +146,44 @@ static void keep(struct seen_sets *s, struct seen_set *e)
   pthread_mutex_unlock(&s->lock);
   for (; dropped; dropped = next) {
     next = dropped->next_in_bucket;
-    close_set(&dropped);
+    seen_set_close(&dropped);
   }
 }
 
+/* Add to an outdated set what the user has seen since. Its log may be another one, or the set have no room: then the
+ * set stays outdated.
+ *
+ * read  what was read, which may be all
+ */
+static err_t read_on(const struct seen_sets *s, struct seen_set **outdated, struct region *region,
+                     struct seen_keys *read, struct seen_set **out)
+{
+  TRY(seen_read(s->seen, (*outdated)->user, (*outdated)->newest_chunk, region, read));
+  if (!read->is_whole && seen_set_extend(*outdated, read)) {
+    *out = *outdated;
+    *outdated = NULL;
+  }
+  return ERR_OK;
+}
+
 /* Read what the user has seen, and keep the set. */
-static err_t read_set(struct seen_sets *s, struct span user, uint64_t stamp, struct region *region,
-                      const struct key_set **set, struct seen_set **held)
+static err_t read_set(struct seen_sets *s, struct span user, uint64_t stamp, struct seen_set **outdated,
+                      struct region *region, const struct key_set **set, struct seen_set **held)
 {
   struct region_mark mark = region_mark(region);
-  struct log log;
+  struct seen_keys read = { 0 };
 
-  TRY(read_log(s, user, stamp, region, &log));
-  if (bytes_of(&log) > s->max_bytes / LARGEST_PART)
-    return make_aside(s, &log, region, set);
-  TRY(make(s, &log, held));
+  if (*outdated)
+    TRY(read_on(s, outdated, region, &read, held));
+  if (!*held && !read.is_whole)
+    TRY(seen_read(s->seen, user, SEEN_WHOLE_LOG, region, &read));
+  if (!*held && seen_set_bytes(user, &read) > s->max_bytes / LARGEST_PART)
+    return make_aside(s, &read, region, set);
+  if (!*held)
+    TRY(seen_set_make(s->hash, user, &read, held));
   region_rewind(region, mark);
+  (*held)->stamp = stamp;
+  (*held)->n_holders = 1;
   keep(s, *held);
   *set = &(*held)->set;
   return ERR_OK;
@@ -246,13 +192,14 @@ static err_t read_set(struct seen_sets *s, struct span user, uint64_t stamp, str
 err_t seen_sets_acquire(struct seen_sets *s, struct span user, struct region *region, const struct key_set **set,
                         struct seen_set **held)
 {
+  AUTO(seen_set_close) struct seen_set *outdated = NULL;
   uint64_t stamp = seen_stamp(s->seen, user);
 
   pthread_mutex_lock(&s->lock);
-  *held = find(s, user, stamp);
+  *held = find(s, user, stamp, &outdated);
   pthread_mutex_unlock(&s->lock);
   if (!*held)
-    return read_set(s, user, stamp, region, set, held);
+    return read_set(s, user, stamp, &outdated, region, set, held);
   *set = &(*held)->set;
   return ERR_OK;
 }
@@ -263,5 +210,5 @@ void seen_sets_release(struct seen_sets *s, struct seen_set *held)
   bool is_last = --held->n_holders == 0 && !held->is_kept;
   pthread_mutex_unlock(&s->lock);
   if (is_last)
-    close_set(&held);
+    seen_set_close(&held);
 }

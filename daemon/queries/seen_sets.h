@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What users have seen, as sets of keys for their queries. The sets of the users who asked last are kept until the user
- * sees something or an item of the set expires, so that a user who asks again costs nothing. How many they are depends
- * on what they take in memory.
+/* What users have seen, as sets of keys for their queries. The sets of the users who asked last are kept until an
+ * item expires, so that a user who asks again costs nothing, and one who has seen something meanwhile no more than to
+ * read that. How many they are depends on what they take in memory.
  *
  * Thread: any. The lock is never held while the store is read. */
 #ifndef DAEMON_QUERIES_SEEN_SETS_H
@@ -10,7 +10,7 @@
 #include "daemon/seen/seen.h"
 #include "engine/keys/key_set.h"
 
-/* What the daemon keeps: some 1,700 users who have seen 1,000 items with keys of 5 bytes each. */
+/* What the daemon keeps: some 1,600 users who have seen 1,000 items with keys of 5 bytes each. */
 enum { SEEN_SETS_BYTES = 64 << 20 };
 
 struct seen_sets;

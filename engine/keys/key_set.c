@@ -2,6 +2,8 @@
 /* Making sets of keys, and probing them. */
 #include "engine/keys/key_set.h"
 
+#include <assert.h>
+
 #include "base/size.h"
 
 enum {
@@ -56,15 +58,34 @@ const struct span *key_set_next(const struct key_set *s, uint32_t hash, size_t *
   }
 }
 
+/* Does the set have the key, which has this hash?
+ *
+ * at  the place that it has, or where it can be put */
+static bool find(const struct key_set *s, struct span key, uint32_t hash, size_t *at)
+{
+  *at = hash;
+  for (const struct span *found; (found = key_set_next(s, hash, at));) {
+    if (span_equal(*found, key))
+      return true;
+  }
+  return false;
+}
+
+bool key_set_has(const struct key_set *s, struct span key)
+{
+  uint32_t hash = key_hash_of(s->hash, key);
+  size_t at;
+
+  return key_set_may_have(s, hash) && find(s, key, hash, &at);
+}
+
 /* A key that the set has is not put again: a list that repeats one key would be slow to probe. */
 static void put(struct key_set *s, uint32_t hash, size_t index)
 {
-  size_t at = hash;
+  size_t at;
 
-  for (const struct span *key; (key = key_set_next(s, hash, &at));) {
-    if (span_equal(*key, s->keys[index]))
-      return;
-  }
+  if (find(s, s->keys[index], hash, &at))
+    return;
   s->table[at & s->mask] = (struct key_set_entry){ hash, (uint32_t)index + 1 };
   bits_set(s->filter, hash >> s->filter_shift);
   s->n_distinct++;
@@ -83,6 +104,13 @@ static void put_group(struct key_set *s, size_t first, size_t n)
   }
   for (size_t i = 0; i < n; i++)
     put(s, hashes[i], first + i);
+}
+
+void key_set_grow(struct key_set *s)
+{
+  assert(s->n_distinct < s->mask);
+  put(s, key_hash_of(s->hash, s->keys[s->n]), s->n);
+  s->n++;
 }
 
 err_t key_set_init(const struct key_hash *hash, const struct span *keys, size_t n, struct region *region,

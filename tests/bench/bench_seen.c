@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/bench seen: what it takes to leave out what a user has seen. A cold user is read from the seen store; of a kept
- * one, the daemon has the set already. Each takes turns with the same search without anything left out. The store holds
- * more than the processor's caches do. Answers are compared with a scan over all items that the user has not seen.
+ * one, the daemon has the set already; a paging one has been kept, but has seen a page of further items since. Each
+ * takes turns with the same search without anything left out. The store holds more than the processor's caches do.
+ * Answers are compared with a scan over all items that the user has not seen.
  *
  * The store and the sets are those of the daemon. What lies between them, daemon/seen/seen.c, needs a topic; here is
  * another one in its place. */
@@ -14,7 +15,7 @@
 #include "tests/bench/bench_engine.h"
 #include "tests/bench/recjpq_data.h"
 
-enum { QUERIES = 128, K = 10, KEPT_RUNS = 64 };
+enum { QUERIES = 128, K = 10, KEPT_RUNS = 64, PAGE = 10 };
 
 /* What all users together have seen, in items of the catalogue: 60 MB by default. */
 enum { TIMES_SEEN = 2 };
@@ -33,7 +34,8 @@ struct bench {
   struct seen_sets *sets;
   struct region region;
   uint8_t *is_absent;
-  uint32_t *items; /* [n_users][n_seen] what they have seen */
+  uint32_t *items; /* [n_users][2 * n_seen] what they have seen; there is room for pages */
+  size_t *counts;  /* [n_users] how many items that is */
   size_t n_users, n_seen;
   /* Of the current run. */
   uint32_t user;
@@ -73,8 +75,8 @@ static struct seen_set *acquire(struct bench *b, const struct key_set **set)
   struct seen_set *held;
 
   bench_check(seen_sets_acquire(b->sets, span_of(&b->user, sizeof b->user), &b->region, set, &held));
-  if ((*set)->n != b->n_seen)
-    bench_fail("user %u has seen %zu items, not %zu", b->user, (*set)->n, b->n_seen);
+  if ((*set)->n_distinct != b->counts[b->user])
+    bench_fail("user %u has seen %zu items, not %zu", b->user, (*set)->n_distinct, b->counts[b->user]);
   return held;
 }
 
@@ -107,6 +109,52 @@ static void prepare_kept(void *self, size_t round)
 {
   prepare_cold(self, round);
   acquire_once(self, round);
+}
+
+/* Let the user see items. No two of a user's are the same, and their order is not that of the catalogue. */
+static void see(struct bench *b, const uint32_t *items, size_t n)
+{
+  uint8_t (*keys)[BENCH_KEY_BYTES];
+  struct span *spans;
+
+  bench_check(region_array(&b->region, n, sizeof *keys, &keys));
+  bench_check(region_array(&b->region, n, sizeof *spans, &spans));
+  for (size_t i = 0; i < n; i++)
+    spans[i] = bench_key(items[i], keys[i]);
+  struct seen_change change = { .user = span_of(&b->user, sizeof b->user),
+                                .items = spans,
+                                .n_items = n,
+                                .time_unix_ms = clock_unix_ms() };
+  bench_check(seen_store_apply(b->seen.store, &change, 1, NULL, 0));
+  b->counts[b->user] += n;
+  b->seen.stamps[b->user]++;
+}
+
+static void forget(struct bench *b)
+{
+  struct seen_change change = { .user = span_of(&b->user, sizeof b->user), .is_forgotten = true };
+
+  bench_check(seen_store_apply(b->seen.store, &change, 1, NULL, 0));
+  b->counts[b->user] = 0;
+}
+
+/* The next user has asked before, and sees a page of items, each beside one that it has seen. One that has no room for
+ * a page begins anew. */
+static void prepare_paging(void *self, size_t round)
+{
+  struct bench *b = self;
+
+  prepare_cold(self, round);
+  uint32_t *items = b->items + b->user * 2 * b->n_seen;
+  if (b->counts[b->user] + PAGE > 2 * b->n_seen) {
+    forget(b);
+    see(b, items, b->n_seen);
+  }
+  acquire_once(self, round);
+  uint32_t *page = items + b->counts[b->user];
+  for (size_t i = 0; i < PAGE; i++)
+    page[i] = page[i - b->n_seen] + 1;
+  see(b, page, PAGE);
 }
 
 static void acquire_often(void *self, size_t round)
@@ -143,8 +191,8 @@ static const struct truth *truth_of(void *context, size_t round)
   struct bench *b = context;
 
   memset(b->is_absent, 0, b->data.n_items);
-  for (size_t i = 0; i < b->n_seen; i++)
-    b->is_absent[b->items[b->user * b->n_seen + i]] = 1;
+  for (size_t i = 0; i < b->counts[b->user]; i++)
+    b->is_absent[b->items[b->user * 2 * b->n_seen + i]] = 1;
   recjpq_data_tables_make(&b->data, round, &b->tables);
   recjpq_data_scan(&b->tables, b->data.codes, b->is_absent, b->data.n_items, K + 1, &b->truth);
   return &b->truth;
@@ -161,32 +209,25 @@ static double score_of(void *context, size_t round, size_t query, uint32_t item)
 
 /* Races -------------------- */
 
-/* Let a user see items, no two of which are the same, in an order that the catalogue does not have. */
-static void put_user(struct bench *b, uint32_t user, uint8_t (*keys)[BENCH_KEY_BYTES], struct span *spans)
+/* Let the user see items that lie far from each other. */
+static void fill_user(struct bench *b)
 {
-  struct seen_change change = {
-    .user = span_of(&user, sizeof user), .items = spans, .n_items = b->n_seen, .time_unix_ms = clock_unix_ms()
-  };
-  size_t stride = b->data.n_items / b->n_seen, first = dice_below(&b->options.dice, stride);
+  size_t stride = b->data.n_items / b->n_seen, first = dice_below(&b->options.dice, stride - 1);
+  uint32_t *items = b->items + b->user * 2 * b->n_seen;
 
-  for (size_t i = 0; i < b->n_seen; i++) {
-    uint32_t item = (uint32_t)(first + i * 7919 % b->n_seen * stride);
-    b->items[user * b->n_seen + i] = item;
-    spans[i] = bench_key(item, keys[i]);
-  }
-  bench_check(seen_store_apply(b->seen.store, &change, 1, NULL, 0));
-  bench_progress("users", user + 1, b->n_users);
+  for (size_t i = 0; i < b->n_seen; i++)
+    items[i] = (uint32_t)(first + i * 7919 % b->n_seen * stride);
+  see(b, items, b->n_seen);
 }
 
-static void open_store(struct bench *b)
+static void open_store(struct bench *b, const char *name)
 {
-  struct seen_store_limits limits = { .max_per_user = b->n_seen };
-  char name[32];
+  struct seen_store_limits limits = { .max_per_user = 2 * b->n_seen };
 
-  snprintf(name, sizeof name, "seen-%zu", b->n_seen);
   bench_check(seen_store_open(bench_path(&b->options, name), &limits, &b->seen.store));
   bench_check(mem_array(b->n_users, sizeof *b->seen.stamps, &b->seen.stamps));
-  bench_check(mem_array(b->n_users * b->n_seen, sizeof *b->items, &b->items));
+  bench_check(mem_array(b->n_users * 2 * b->n_seen, sizeof *b->items, &b->items));
+  bench_check(mem_array(b->n_users, sizeof *b->counts, &b->counts));
 }
 
 static void close_store(struct bench *b)
@@ -194,19 +235,17 @@ static void close_store(struct bench *b)
   seen_store_close(&b->seen.store);
   mem_free(&b->seen.stamps);
   mem_free(&b->items);
+  mem_free(&b->counts);
 }
 
 static void fill_store(struct bench *b)
 {
-  uint8_t (*keys)[BENCH_KEY_BYTES];
-  struct span *spans;
-
-  bench_check(mem_array(b->n_seen, sizeof *keys, &keys));
-  bench_check(mem_array(b->n_seen, sizeof *spans, &spans));
-  for (uint32_t user = 0; user < b->n_users; user++)
-    put_user(b, user, keys, spans);
-  mem_free(&spans);
-  mem_free(&keys);
+  for (b->user = 0; b->user < b->n_users; b->user++) {
+    region_reset(&b->region);
+    fill_user(b);
+    bench_progress("users", b->user + 1, b->n_users);
+  }
+  b->user = 0;
 }
 
 static void add(struct bench *b, struct race *race, const char *name, void (*prepare)(void *, size_t),
@@ -232,19 +271,21 @@ static void race_users(struct bench *b)
   race.score_of = score_of;
   race_add(&race, "scalar", &b->plain, engine_racer_run, NULL); /* nothing is left out: ratios are to it */
   add(b, &race, "exact, kept user", prepare_kept, search, 0);
+  add(b, &race, "exact, paging user", prepare_paging, search, 0);
   add(b, &race, "exact, cold user", prepare_cold, search, 0);
   add(b, &race, "the set, kept", prepare_kept, acquire_often, 1.0 / KEPT_RUNS);
+  add(b, &race, "the set, paging", prepare_paging, acquire_once, 0);
   add(b, &race, "the set, cold", prepare_cold, acquire_once, 0);
   race_run(&race);
   race_report(&race);
 }
 
-static void measure(struct bench *b, size_t n_seen)
+/* store  its name; a small catalogue has less than n_seen to see */
+static void measure(struct bench *b, const char *store, size_t n_seen)
 {
   b->n_seen = size_min(n_seen, b->data.n_items / 10);
   b->n_users = TIMES_SEEN * b->data.n_items / b->n_seen;
-  b->user = 0;
-  open_store(b);
+  open_store(b, store);
   fill_store(b);
   bench_check(seen_sets_open(&b->seen, engine_key_hash(b->engine.engine), SEEN_SETS_BYTES, &b->sets));
   race_users(b);
@@ -265,8 +306,8 @@ int main(int argc, char **argv)
   bench_engine_fill(&b.engine, b.data.n_items, recjpq_data_part_of, &b.data);
   bench_check(engine_racer_init(&b.engine, "exact", b.data.queries, QUERIES, RECJPQ_DIM, K, 1, &b.plain));
   b.exact = b.plain;
-  measure(&b, 1000);
-  measure(&b, 10000);
+  measure(&b, "seen", 1000);
+  measure(&b, "much-seen", 10000);
   bench_engine_close(&b.engine);
   recjpq_data_close(&b.data);
   region_fini(&b.region);

@@ -47,20 +47,6 @@ static struct span key_of(const struct world *w, uint32_t number)
   return span_of(&w->numbers[number], KEY_BYTES);
 }
 
-static bool has(const struct key_set *s, struct span key)
-{
-  uint32_t hash = key_hash_of(s->hash, key);
-  size_t at = hash;
-
-  if (!key_set_may_have(s, hash))
-    return false;
-  for (const struct span *found; (found = key_set_next(s, hash, &at));) {
-    if (span_equal(*found, key))
-      return true;
-  }
-  return false;
-}
-
 static void a_set_has_just_its_keys(void **state)
 {
   static const size_t sizes[] = { 0, 1, 63, 64, 65, 257, 10000, 100000 };
@@ -83,7 +69,34 @@ static void a_set_has_just_its_keys(void **state)
     assert_int_equal(region_bytes(&w->region), key_set_bytes(sizes[i]));
     assert_int_equal(set.n_distinct, n_distinct);
     for (uint32_t number = 0; number < NUMBERS; number++)
-      assert_int_equal(has(&set, key_of(w, number)), w->is_in[number]);
+      assert_int_equal(key_set_has(&set, key_of(w, number)), w->is_in[number]);
+  }
+  close_world(w);
+}
+
+static void a_set_grows_by_keys_that_it_does_not_have(void **state)
+{
+  static const size_t sizes[] = { 0, 1, 23, 32, 64, 1000, 4096 };
+  struct world *w = open_world();
+  struct key_set set;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    size_t max = sizes[i] + sizes[i] / 8 + 16;
+    uint32_t first = (uint32_t)dice_below(&w->dice, NUMBERS - 2 * max);
+    for (size_t k = 0; k < sizes[i]; k++)
+      w->keys[k] = key_of(w, first + (uint32_t)k);
+    region_fini(&w->region);
+    assert_ok(key_set_init(&w->hash, w->keys, sizes[i], &w->region, &set));
+    for (size_t k = sizes[i]; k < max; k++) {
+      w->keys[k] = key_of(w, first + (uint32_t)k);
+      assert_false(key_set_has(&set, w->keys[k]));
+      key_set_grow(&set);
+      assert_int_equal(set.n, k + 1);
+      assert_int_equal(set.n_distinct, k + 1);
+    }
+    for (uint32_t number = 0; number < NUMBERS; number++)
+      assert_int_equal(key_set_has(&set, key_of(w, number)), number >= first && number < first + max);
   }
   close_world(w);
 }
@@ -132,9 +145,9 @@ static void keys_with_equal_hashes_are_told_by_their_bytes(void **state)
     w->keys[i] = key_of(w, pairs[i][0].number);
   assert_ok(key_set_init(&w->hash, w->keys, n, &w->region, &set));
   for (size_t i = 0; i < n; i++) {
-    assert_true(has(&set, key_of(w, pairs[i][0].number)));
+    assert_true(key_set_has(&set, key_of(w, pairs[i][0].number)));
     assert_true(key_set_may_have(&set, pairs[i][1].hash));
-    assert_false(has(&set, key_of(w, pairs[i][1].number)));
+    assert_false(key_set_has(&set, key_of(w, pairs[i][1].number)));
   }
   close_world(w);
 }
@@ -159,6 +172,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_set_has_just_its_keys),
+    cmocka_unit_test(a_set_grows_by_keys_that_it_does_not_have),
     cmocka_unit_test(keys_with_equal_hashes_are_told_by_their_bytes),
     cmocka_unit_test(a_list_that_repeats_one_key_takes_one_place),
   };
