@@ -517,6 +517,29 @@ class Filters(Case):
         out = self.evaluate(*files, *more).stdout
         self.assertIn("limit    at most 2 hits with the same available\n", out)
 
+    def test_a_least_score(self):
+        for similarity, methods in (("dot", ("exact",)), ("recjpq", ("exact", "prune_limited(4,2)"))):
+            *files, scores = self.files(similarity)
+            least = float(np.float32(np.sort(scores[0])[-20]))
+            tolerance = 2e-6 * np.abs(scores).max()
+            for method in methods:
+                with self.subTest(similarity=similarity, method=method):
+                    found = self.answers(*files, method, 50, "--min-score", repr(least))
+                    self.assertTrue(np.all((found["top_scores"] >= least) | np.isneginf(found["top_scores"])))
+                    if method != "exact":
+                        continue
+                    n_hits = (found["top_ids"] != -1).sum(axis=1)
+                    for n, row in zip(n_hits, scores):
+                        self.assertTrue(min(50, (row > least + tolerance).sum()) <= n)
+                        self.assertTrue(n <= (row > least - tolerance).sum())
+                    self.assertIn(n_hits[0], (19, 20, 21))
+        out = self.evaluate(*files, "--min-score", repr(least), "-k", "50").stdout
+        self.assertIn(f"limit    no hit scores below {np.format_float_positional(np.float32(least))[:4]}", out)
+        self.assertIn("because no others can be: --max-per, --min-score or the filter", out)
+        done = self.run_eval(*files, "--min-score", "high")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("--min-score expects a number", done.stderr)
+
     def boosts_of(self, attributes, now):
         """What the boosts of the next test add to the score of an item."""
         added = 0.0

@@ -178,6 +178,8 @@ static err_t set_limits(struct eval *e)
   struct query *common = &e->queries.common;
 
   common->max_per = o->max_per;
+  common->has_min_score = o->min_score.is_given;
+  common->min_score = (float)o->min_score.score;
   common->boosts = o->boosts.v;
   common->n_boosts = o->boosts.n;
   common->has_now = o->boosts.n > 0;
@@ -338,6 +340,8 @@ static void print_summary(const struct eval *e, int64_t loaded_ns)
   if (o->max_per.n)
     printf("limit    at most %s %s with the same %.*s\n", ctl_format_count(o->max_per.n).s,
            ctl_format_plural(o->max_per.n, "hit", "hits"), (int)o->max_per.attribute.n, o->max_per.attribute.p);
+  if (o->min_score.is_given)
+    printf("limit    no hit scores below %.9g\n", (double)(float)o->min_score.score);
   print_boosts(&o->boosts);
   if (o->not_before || o->expires)
     printf("alive    %s of %s items at %s; the others are never hits\n", ctl_format_count(e->space.n_alive).s,
@@ -433,7 +437,7 @@ static void print_methods(FILE *out)
 const struct ctl_command ctl_eval_command = {
   .name = "eval",
   .arguments = "--model FILE --items FILE --queries FILE [--method METHOD]... [--k N] [--targets] [--output FILE] "
-               "[--filter TEXT] [--max-per ATTRIBUTE:N] [--boost WEIGHT:ATTRIBUTE[:HALF_LIFE]]... "
+               "[--filter TEXT] [--max-per ATTRIBUTE:N] [--min-score SCORE] [--boost WEIGHT:ATTRIBUTE[:HALF_LIFE]]... "
                "[--boost-if WEIGHT:FILTER]... [--now TIME] [--expires NAME] [--attributes FILE]",
   .summary = "search files without daemon or Kafka, and compare the speed and recall of methods with exact",
   .help = "  --model FILE      the model\n"
@@ -460,6 +464,7 @@ const struct ctl_command ctl_eval_command = {
           "  --parameters JSON the values of $1, $2, ... in the filter, such as '[[\"de\", \"at\"]]'\n"
           "  --max-per ATTRIBUTE:N\n"
           "                    at most N hits of a query with the same value of this attribute\n"
+          "  --min-score SCORE leave out hits with lower scores, even if fewer are left than --k\n"
           "  --boost WEIGHT:ATTRIBUTE[:HALF_LIFE]\n"
           "                    add WEIGHT times this attribute to the score of each item: 0.2:popularity. Of a time,\n"
           "                    add WEIGHT times 2^(-age / HALF_LIFE): 0.5:published:7d; s, m, h and d are its units.\n"

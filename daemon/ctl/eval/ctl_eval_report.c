@@ -107,9 +107,11 @@ static void print_short(const struct ctl_eval_row *row, size_t n_items, FILE *ou
     fprintf(out, "the filter admits only %s %s\n", ctl_format_count(row->admitted).s,
             ctl_format_plural(row->admitted, "item", "items"));
   else if (row->proven == 1)
-    fputs("no others can be: --max-per or the filter leaves them out\n", out);
+    fputs("no others can be: --max-per, --min-score or the filter leaves them out\n", out);
   else
-    fputs("the method has too few candidates: use a larger argument\n", out);
+    fputs("the method has too few candidates, which a larger argument mends, or --max-per or --min-score leaves "
+          "them out\n",
+          out);
 }
 
 void ctl_eval_report_print(const struct ctl_eval_row *rows, size_t n, size_t n_items, FILE *out)

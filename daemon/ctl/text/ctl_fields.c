@@ -97,16 +97,9 @@ static err_t add_mmr(const char *text, json_t *fields)
                             : json_pack("{s:f}", "diversity", diversity));
 }
 
-static err_t add_min_score(const char *text, json_t *fields)
+static err_t add_min_score(const struct ctl_min_score *m, json_t *fields)
 {
-  char *end;
-
-  if (!text)
-    return ERR_OK;
-  double score = strtod(text, &end);
-  if (end == text || *end || !isfinite((float)score))
-    FAIL(ERR_USAGE, "--min-score expects a number, such as 0.7, not %s", log_quote(span_of_str(text)));
-  return ctl_fields_add(fields, "min_score", json_real(score));
+  return m->is_given ? ctl_fields_add(fields, "min_score", json_real(m->score)) : ERR_OK;
 }
 
 /* Without the check, an empty shell variable would do nothing. */
@@ -158,7 +151,7 @@ err_t ctl_fields_make(const struct ctl_fields *f, json_t **out)
   TRY(add_filter(f, fields));
   TRY(add_max_per(&f->max_per, fields));
   TRY(add_mmr(f->mmr, fields));
-  TRY(add_min_score(f->min_score, fields));
+  TRY(add_min_score(&f->min_score, fields));
   TRY(add_shown(f->shown, fields));
   TRY(add_boosts(&f->boosts, fields));
   *out = fields;

@@ -225,7 +225,7 @@ static void exact_answers_that_are_short_blame_no_argument(void **state)
   row.method = row.ran = "exact";
   ctl_eval_report_print(&row, 1, 100, out);
   fclose(out);
-  assert_non_null(strstr(text, "because no others can be: --max-per or the filter leaves them out"));
+  assert_non_null(strstr(text, "because no others can be: --max-per, --min-score or the filter leaves them out"));
   free(text);
 }
 

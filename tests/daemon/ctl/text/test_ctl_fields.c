@@ -42,7 +42,7 @@ static void options_become_fields(void **state)
                   "\"attributes\":[\"title\",\"price\"]}");
   assert_made(&(struct ctl_fields){ .filter = "true" }, "{\"filter\":\"true\"}");
   assert_made(&(struct ctl_fields){ .mmr = "1" }, "{\"mmr\":{\"diversity\":1.0}}");
-  assert_made(&(struct ctl_fields){ .min_score = "-0.25" }, "{\"min_score\":-0.25}");
+  assert_made(&(struct ctl_fields){ .min_score = { true, -0.25 } }, "{\"min_score\":-0.25}");
   assert_made(&(struct ctl_fields){ .shown = "year" }, "{\"attributes\":[\"year\"]}");
 }
 
@@ -78,13 +78,14 @@ static void wrong_values_are_refused_by_the_name_of_their_option(void **state)
   static const char *const wrong[] = { "", "much", "0", "1.5", "-1", "nan", "0.5,4", "0.5:", "0.5:0", "0.5:-3", "0.5:4x",
                                        "0.5:1001", ":40" };
   static const char *const low[] = { "", "low", "0.7x", "nan", "inf", "1e39" };
+  struct ctl_min_score least;
   struct ctl_fields f = { 0 };
 
   (void)state;
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
     assert_refused(&(struct ctl_fields){ .mmr = wrong[i] }, "--mmr expects a number above 0, at most 1");
   for (size_t i = 0; i < sizeof low / sizeof low[0]; i++)
-    assert_refused(&(struct ctl_fields){ .min_score = low[i] }, "--min-score expects a number, such as 0.7");
+    assert_fails(ctl_min_score_take(&least, low[i]), ERR_USAGE, "--min-score expects a number, such as 0.7");
   assert_refused(&(struct ctl_fields){ .parameters = "[]" }, "--parameters are for a filter");
   assert_refused(&(struct ctl_fields){ .filter = "a", .parameters = "{}" }, "--parameters expects a JSON list");
   assert_refused(&(struct ctl_fields){ .filter = "a", .parameters = "[" }, "--parameters expects a JSON list");
