@@ -93,9 +93,10 @@ static err_t verify_device_memory(const struct engine *e, const struct backend *
   struct device device;
   size_t bytes;
 
-  TRY(backend->memory(&bytes));
   if (counts_all && cuda_module_find_device(&device) == ERR_OK)
     bytes = device.memory_bytes;
+  else
+    TRY(backend->memory(&bytes));
   return verify_fit(e, need_of_device(e, backend), (double)bytes, "the GPU has");
 }
 
@@ -154,17 +155,36 @@ static err_t verify_room(const struct engine *e, const struct backend *backend, 
   return ERR_OK;
 }
 
-err_t engine_verify_room(const struct engine *e, const struct space *space)
+/* What the searchers that are not open yet will take of a device. At a start, generations are added before them. */
+static double bytes_of_searchers(const struct engine *e, const struct backend *backend)
+{
+  size_t n_open = atomic_load(&e->n_searchers);
+
+  if (!backend->worker_bytes || n_open >= e->n_workers)
+    return 0;
+  return (double)(e->n_workers - n_open) * (double)backend->worker_bytes(e->max_items) + DEVICE_SLACK_BYTES;
+}
+
+/* A device that fails here is given up, as by a search. */
+static err_t verify_device_room(struct engine *e, size_t b, const struct space *space)
+{
+  const struct backend *backend = e->backends.at[b];
+  size_t bytes;
+  err_code_t err = backend->memory(&bytes);
+
+  if (err != ERR_OK)
+    return backends_fail(&e->backends, b, err);
+  return verify_room(e, backend, space, (double)bytes - bytes_of_searchers(e, backend));
+}
+
+err_t engine_verify_room(struct engine *e, const struct space *space)
 {
   struct need of_host = need_of_host(e);
   double left = machine_bytes() - of_host.fixed - (double)e->max_items * of_host.per_slot;
 
   for (size_t b = atomic_load(&e->backends.first); b < e->backends.n; b++) {
     const struct backend *backend = e->backends.at[b];
-    size_t bytes;
-    if (backend->memory)
-      TRY(backend->memory(&bytes));
-    TRY(verify_room(e, backend, space, backend->memory ? (double)bytes : left));
+    TRY(backend->memory ? verify_device_room(e, b, space) : verify_room(e, backend, space, left));
   }
   return ERR_OK;
 }

@@ -48,7 +48,7 @@ struct adding {
   size_t next;
 };
 
-static err_t verify_new(const struct engine *e, const struct space *space)
+static err_t verify_new(struct engine *e, const struct space *space)
 {
   struct span name = span_of_str(space->name);
 

@@ -22,7 +22,8 @@ struct engine {
   const struct kernels *kernels;
   struct key_hash hash; /* of all keys */
   struct backends backends;
-  size_t n_workers;
+  size_t n_workers;           /* searchers that will be open at a time */
+  _Atomic size_t n_searchers; /* those that are */
   struct pair *pair;
   struct filter_cache *filters;
   struct team *team; /* NULL: a search uses one thread */
@@ -42,9 +43,10 @@ size_t engine_host_bytes_per_pair(const struct engine *e);
 /* Find the attributes of lifetimes. Returns ERR_CONFIG if they are not there, or of another type. */
 err_t engine_plan_lifetimes(const struct engine_config *config, struct engine *e);
 
-/* Verify that there is room for one more space, in the memory of the machine and of its devices. Returns ERR_FULL with
- * the bytes. Thread: catalogue. */
-err_t engine_verify_room(const struct engine *e, const struct space *space);
+/* Verify that there is room for one more space, in the memory of the machine and of its devices, beside the searchers
+ * that are not open yet. Returns ERR_FULL with the bytes; an error of a device that nothing can take the place of.
+ * Thread: catalogue. */
+err_t engine_verify_room(struct engine *e, const struct space *space);
 
 /* Verify that the machine and its devices have enough memory for max_items. Opening the arenas only reserves address
  * space. So this refuses a catalogue that can never fit, before the machine runs out of memory.

@@ -35,6 +35,7 @@ err_t searcher_open(struct engine *e, struct searcher **out)
 
   TRY(mem_array(1, sizeof *s, &s));
   s->engine = e;
+  atomic_fetch_add(&e->n_searchers, 1); /* searcher_close() takes it off */
   TRY(open_workers(s));
   /* A GPU needs no members. Where the processor is its substitute, that needs them. */
   if (e->team && e->backends.at[e->backends.n - 1]->kind == BACKEND_CPU)
@@ -52,6 +53,7 @@ void searcher_close(struct searcher **s)
     if ((*s)->workers[b])
       (*s)->engine->backends.at[b]->worker_close(&(*s)->workers[b]);
   }
+  atomic_fetch_sub(&(*s)->engine->n_searchers, 1);
   members_close(&(*s)->members);
   region_fini(&(*s)->scratch);
   region_fini(&(*s)->kept);

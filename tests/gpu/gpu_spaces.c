@@ -128,6 +128,40 @@ static void share_parts(void)
   check_search("v", DIM, 1, ITEMS);
 }
 
+#ifdef SLUICE_CUDA_MODEL
+/* Leave some bytes of the device free. */
+static void leave_free(size_t bytes)
+{
+  size_t all = (size_t)16 << 30;
+
+  cuda_model_set_memory(all);
+  cuda_model_set_memory(all - free_bytes() + bytes);
+}
+
+static void check_full(const char *what)
+{
+  CHECK(try_add(twins.cuda, 2, paths[1]) == ERR_FULL, "%s", what);
+  CHECK(strstr(err_message(), "generation 2 of space v needs ") && strstr(err_message(), "; the GPU has "), "%s",
+        err_message());
+}
+
+/* At a start, generations are added before searchers are opened: they leave them their memory. */
+static void leave_room(void)
+{
+  leave_free(100);
+  check_full("a generation fits into 100 bytes");
+  check_search("v", DIM, 1, ITEMS);
+  searcher_close(&twins.on_cuda);
+  leave_free(64 << 20);
+  check_full("a generation takes the memory of a searcher");
+  leave_free((size_t)1 << 30);
+  CHECK_OK(searcher_open(twins.cuda, &twins.on_cuda));
+  leave_free(64 << 20);
+  CHECK_OK(try_add(twins.cuda, 2, paths[1]));
+  check_search("v", DIM, 1, ITEMS);
+}
+#endif
+
 int main(void)
 {
   struct temp_dir dir;
@@ -145,13 +179,7 @@ int main(void)
   live();
   share_parts();
 #ifdef SLUICE_CUDA_MODEL
-  size_t all_bytes = (size_t)16 << 30;
-  cuda_model_set_memory(all_bytes - free_bytes() + 100); /* 100 bytes are left */
-  CHECK(try_add(twins.cuda, 2, paths[1]) == ERR_FULL, "a generation fits into 100 bytes");
-  CHECK(strstr(err_message(), "generation 2 of space v needs ") && strstr(err_message(), "; the GPU has "), "%s",
-        err_message());
-  cuda_model_set_memory(all_bytes);
-  check_search("v", DIM, 1, ITEMS);
+  leave_room();
 #endif
   twins_close(&twins);
   temp_dir_fini(&dir);

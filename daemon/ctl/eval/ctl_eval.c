@@ -116,6 +116,7 @@ static err_t open_engine(struct eval *e, const struct model_needs *needs)
     .max_items = e->items.n,
     .max_k = o->k,
     .max_batch = batch_of(e),
+    .n_workers = o->n_threads,
     .isa = o->isa,
     .backend = o->backend,
     .attributes = e->attributes,

@@ -167,6 +167,8 @@ cudaError_t cudaDeviceGetAttribute(int *out, cudaDeviceAttr attribute, int)
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
+  if (fails())
+    return cudaErrorUnknown;
   *total_bytes = memory_bytes;
   *free_bytes = memory_bytes - n_used;
   return cudaSuccess;
