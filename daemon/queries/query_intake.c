@@ -249,7 +249,10 @@ void query_intake_init(const struct query_thread_context *context, struct query_
 {
   *out = (struct query_intake){
     .with = context,
-    .reply = { .delivery = context->delivery, .counters = context->counters, .config = context->config },
+    .reply = { .delivery = context->delivery,
+               .counters = context->counters,
+               .config = context->config,
+               .never_blocks = true }, /* the thread polls; it takes no queries while replies wait */
     .queue = queue,
     .sources = { context->engine, context->seen },
     .waiting = { .max_queries = max_waiting, .max_bytes = context->config->query.memory_bytes / 2 },
@@ -280,6 +283,7 @@ void query_intake_drop(struct query_intake *in)
 
 void query_intake_refuse_waiting(struct query_intake *in)
 {
+  in->reply.never_blocks = false; /* nothing is polled any more */
   for (struct pending_query *query = at_least_list_take_all(&in->waiting), *next; query; query = next) {
     next = query->next;
     if (query->traced)
