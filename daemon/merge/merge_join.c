@@ -226,7 +226,7 @@ static void rank(const struct answer *out, const struct partial *head, struct ex
     item->rank = span_equal(out->hits[i].key, item->key) ? (uint32_t)i + 1 : 0;
   if (item->rank > 0) {
     item->verdict = VERDICT_HIT;
-  } else if (out->n_hits < wanted(head) || is_before(&own, last)) {
+  } else if (!last || out->n_hits < wanted(head) || is_before(&own, last)) {
     item->verdict = verdict_of(head, item);
   } else {
     item->verdict = VERDICT_OUTRANKED;
