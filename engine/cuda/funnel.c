@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <math.h>
 
+#include "base/progress.h"
 #include "base/size.h"
 #include "engine/cuda/funnel_filters.h"
 #include "engine/search/receipt.h"
@@ -380,6 +381,7 @@ static err_t search_by_ranges(const struct funnel *f, size_t q, float floor)
   for (size_t first = 0; first < n_slots;) {
     struct slot_range range = { first, size_min(span, n_slots - first) };
     uint32_t n_listed;
+    progress_note();
     TRY(search_range(f, &one, range, fmaxf(topk_threshold(&result->topk), floor), &n_listed));
     if (n_listed > one.lists.capacity) {
       span = (range.n / 2 + DEVICE_TILE_ITEMS - 1) / DEVICE_TILE_ITEMS * DEVICE_TILE_ITEMS;
