@@ -25,7 +25,7 @@ struct reply_topic {
 struct producer {
   struct reply_topics *all;
   struct outlet *outlet;
-  _Atomic size_t n_in_flight;
+  _Atomic size_t n_in_flight; /* replies, and senders of them */
   size_t n_topics;
   struct reply_topic *places[PLACES];
 };
@@ -163,7 +163,7 @@ static const char *admit(struct reply_topics *r, const char *name, struct reply_
   if (atomic_load(&(*out)->n_in_flight) >= REPLY_TOPIC_IN_FLIGHT_MAX)
     return "too many replies wait for this topic";
   atomic_fetch_add(&(*out)->n_in_flight, 1);
-  atomic_fetch_add(&(*out)->producer->n_in_flight, 1);
+  atomic_fetch_add(&(*out)->producer->n_in_flight, 2); /* the reply and its sender */
   atomic_fetch_add(&r->n_in_flight, 1);
   return NULL;
 }
@@ -185,11 +185,13 @@ const char *reply_topics_send(struct reply_topics *r, struct reply_topics_item *
   pthread_mutex_unlock(&r->mutex);
   if (reason)
     return reason;
-  item->topic = topic; /* the topic and its producer live at least while the reply is counted */
-  if (outlet_send(topic->producer->outlet, &item->item, message))
-    return NULL;
-  uncount(r, topic);
-  return "the queue of replies to topics that queries name is full";
+  struct producer *producer = topic->producer; /* it and the topic live at least while reply or sender are counted */
+  item->topic = topic;
+  bool is_sent = outlet_send(producer->outlet, &item->item, message);
+  if (!is_sent)
+    uncount(r, topic);
+  atomic_fetch_sub(&producer->n_in_flight, 1); /* last: at 0 it may be closed if it is retired */
+  return is_sent ? NULL : "the queue of replies to topics that queries name is full";
 }
 
 void reply_topics_count(struct reply_topics *r, size_t *n_topics, size_t *n_producers)
