@@ -367,11 +367,20 @@ static void note_panic(struct env *env)
   pthread_rwlock_unlock(&env->map_lock);
 }
 
+/* Grow the map before it is full, which would end a transaction halfway. If it cannot grow, there may be room in it
+ * still, and a transaction that only deletes frees some. */
+static err_t grow_early(struct env *env)
+{
+  if (env->used_bytes < env->map_bytes / 100 * FULL_PERCENT)
+    return ERR_OK;
+  err_code_t err = grow_map(env);
+  return env->mdb ? ERR_OK : err;
+}
+
 err_t env_write(struct env *env, env_body body, void *context)
 {
   TRY(verify_alive(env));
-  if (env->used_bytes >= env->map_bytes / 100 * FULL_PERCENT)
-    TRY(grow_map(env));
+  TRY(grow_early(env));
   err_code_t err = attempt_write(env, body, context);
   while (err != ERR_OK && env->is_full) {
     TRY(grow_map(env));
