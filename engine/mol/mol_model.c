@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "engine/mol/mol_range.h"
 
 /* Limits far above any real model. They keep products of sizes far from overflow. */
 enum { DIM_MAX = 16384, COMPONENTS_MAX = 256 };
@@ -68,8 +69,8 @@ static err_t load_nonlinearity(const struct safetensors *f, const char *key, boo
   return ERR_OK;
 }
 
-static err_t load_projection(const struct safetensors *f, const char *prefix, int64_t n_hidden,
-                             const char *nonlinearity, size_t n_in, size_t n_out, struct mol_projection *out)
+static err_t load_layers(const struct safetensors *f, const char *prefix, int64_t n_hidden, const char *nonlinearity,
+                         size_t n_in, size_t n_out, struct mol_projection *out)
 {
   char first[PREFIX_MAX_BYTES], second[PREFIX_MAX_BYTES];
 
@@ -80,6 +81,13 @@ static err_t load_projection(const struct safetensors *f, const char *prefix, in
   TRY(load_nonlinearity(f, nonlinearity, &out->is_gelu));
   TRY(load_glu(f, first, n_in, (size_t)n_hidden, &out->glu));
   return load_linear(f, second, (size_t)n_hidden, n_out, true, &out->out);
+}
+
+static err_t load_projection(const struct safetensors *f, const char *prefix, int64_t n_hidden,
+                             const char *nonlinearity, size_t n_in, size_t n_out, struct mol_projection *out)
+{
+  TRY(load_layers(f, prefix, n_hidden, nonlinearity, n_in, n_out, out));
+  return mol_range_verify(safetensors_path(f), prefix, out);
 }
 
 /* first, second   positions in the authors' nn.Sequential. They differ because some sequences begin with a Dropout */

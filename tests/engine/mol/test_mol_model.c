@@ -180,6 +180,30 @@ static void a_model_with_a_number_that_is_not_finite_is_refused(void **state)
   unload(&m);
 }
 
+static void fill(struct model *m, const char *name, float number)
+{
+  json_t *offsets = json_object_get(json_object_get(m->header, name), "data_offsets");
+  float *first = (float *)(void *)(m->data + json_integer_value(json_array_get(offsets, 0)));
+  float *end = (float *)(void *)(m->data + json_integer_value(json_array_get(offsets, 1)));
+
+  assert_true(first < end);
+  while (first < end)
+    *first++ = number;
+}
+
+/* Each number is within limits, but not what the layers make of them. */
+static void a_model_whose_components_may_be_infinite_is_refused(void **state)
+{
+  (void)state;
+  struct model m = load("edge");
+  fill(&m, "_item_embeddings_fn._item_emb_proj_module.1._w", 1e6f);
+  save(&m, m.header);
+  assert_ok(check_model(path, 0));
+  fill(&m, "_item_embeddings_fn._item_emb_proj_module.2.weight", 1e6f);
+  assert_refused(&m, m.header, "the weights of _item_embeddings_fn._item_emb_proj_module are too large");
+  unload(&m);
+}
+
 /* Required metadata keys, each with texts that are not valid values. */
 static const struct {
   const char *key;
@@ -475,6 +499,7 @@ int main(void)
     cmocka_unit_test(golden_models_are_accepted),
     cmocka_unit_test(a_model_without_one_of_its_tensors_is_refused),
     cmocka_unit_test(a_model_with_a_tensor_of_another_shape_is_refused),
+    cmocka_unit_test(a_model_whose_components_may_be_infinite_is_refused),
     cmocka_unit_test(a_model_with_a_number_that_is_not_finite_is_refused),
     cmocka_unit_test(metadata_that_is_absent_or_no_value_is_refused),
     cmocka_unit_test(metadata_that_does_not_agree_with_the_tensors_is_refused_with_a_tensor),
