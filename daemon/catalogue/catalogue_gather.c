@@ -108,6 +108,14 @@ static struct limits limits_of(const struct catalogue *c, bool is_bulk)
                           (int)config_number(&c->with.config->catalogue.publish_interval_ms), 0 };
 }
 
+/* Values of many short texts take twenty times their bytes once they are decoded. */
+enum { MEMORY_MAX = 256 << 20 };
+
+static bool is_full(const struct catalogue *c, size_t n, const struct limits *limits)
+{
+  return n >= limits->items || c->batch.value_bytes >= limits->bytes || c->batch.region.taken_bytes >= MEMORY_MAX;
+}
+
 /* Is it of use to wait for further records? */
 static bool expects_more(const struct catalogue *c, const struct limits *limits)
 {
@@ -123,7 +131,7 @@ err_t catalogue_gather(struct catalogue *c, bool is_bulk, struct damage_sighting
   *damage = (struct damage_sighting){ 0 };
   item_batch_reset(&c->batch);
   TRY(item_batch_reserve(&c->batch, limits.items));
-  while (n_total < limits.items && c->batch.value_bytes < limits.bytes) {
+  while (!is_full(c, n_total, &limits)) {
     TRY(catalogue_pass_time(c));
     int wait_ms = catalogue_ms_until_change(c, n_total ? limits.wait_ms : c->has_model_work ? 0 : POLL_MS);
     TRY(poll_next(c, is_bulk, limits.items - n_total, wait_ms, damage, &n));

@@ -121,10 +121,9 @@ err_t item_batch_add(struct item_batch *b, const struct item_format *format, con
   b->refused_part = (struct span){ 0 };
   b->value_bytes += record->value.n; /* of a bad record too: its message is kept as long as the batch */
   err_code_t err = decode(b, format, rules, record, change, &is_change);
-  if (err != ERR_OK) {
-    region_rewind(&b->region, mark); /* large bad records must not pile up */
-    return err;
-  }
+  if (err != ERR_OK || !is_change)
+    region_rewind(&b->region, mark); /* large records that change nothing must not pile up */
+  TRY(err);
   b->n += is_change;
   return ERR_OK;
 }

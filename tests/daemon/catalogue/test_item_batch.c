@@ -132,8 +132,10 @@ static void a_record_with_nothing_but_parts_of_a_retired_generation_is_still_a_c
   assert_int_equal(batch.n, 1);
   assert_int_equal(batch.changes[0].n_parts, 0);
   assert_false(batch.changes[0].is_delete);
+  size_t taken_bytes = batch.region.taken_bytes;
   assert_ok(add(&batch, &rules, "{\"parts\":{\"no\":{\"codes\":[1,2]}}}"));
   assert_int_equal(batch.n, 1);
+  assert_int_equal(batch.region.taken_bytes, taken_bytes); /* many of them take no memory */
   item_batch_fini(&batch);
   model_state_fini(&models);
   engine_close(&engine);
