@@ -49,6 +49,14 @@ def without_file(path):
         away.rename(path)
 
 
+def has_socket(pid):
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            if "socket:" in os.readlink(file):
+                return True
+    return False
+
+
 class Load:
     """Asks queries all the time, until it is stopped. Each must get one right answer."""
 
@@ -212,8 +220,7 @@ class Generations(Rollout):
         waiting = subprocess.Popen([build_dir() / "sluicectl", "--config", self.daemon.config_path, *words],
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(waiting.kill)
-        sockets = Path(f"/proc/{waiting.pid}/fd")
-        eventually(lambda: any("socket:" in os.readlink(fd) for fd in sockets.iterdir()), "a question")
+        eventually(lambda: has_socket(waiting.pid), "a question")
         time.sleep(0.5 * SLOWNESS)  # for the first answer: without one, it does not wait
         self.daemon.stop()
         time.sleep(0.3)  # nothing answers
