@@ -149,7 +149,7 @@ static err_t verify_room(const struct engine *e, const struct backend *backend, 
   if (needed > there_is)
     FAIL(ERR_FULL,
          "generation %u of space %s needs %.0f bytes (%.1f GiB) in the two arenas, for catalogue.max_items = %zu; %s "
-         "%.1f GiB left",
+         "%.1f GiB left for it",
          space->generation, space->name, needed, needed / 0x1p30, e->max_items,
          backend->memory ? "the GPU has" : "this machine has", (there_is > 0 ? there_is : 0) / 0x1p30);
   return ERR_OK;

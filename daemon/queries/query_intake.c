@@ -10,7 +10,7 @@
 #include "daemon/delivery/record_letter.h"
 #include "daemon/queries/query_check.h"
 
-/* Waiting queries that one step releases: few enough that their replies do not fill the producer's queue. */
+/* Waiting queries that one step releases: their replies wait in memory, and the next step looks how many do. */
 enum { RECHECKED_MAX = 64 };
 
 static void refuse(struct query_intake *in, struct pending_query *query, enum answer_error error, const char *message)
@@ -252,7 +252,7 @@ void query_intake_init(const struct query_thread_context *context, struct query_
     .reply = { .delivery = context->delivery,
                .counters = context->counters,
                .config = context->config,
-               .never_blocks = true }, /* the thread polls; it takes no queries while replies wait */
+               .never_blocks = true }, /* the thread has to poll. It takes no query while too many replies wait */
     .queue = queue,
     .sources = { context->engine, context->seen },
     .waiting = { .max_queries = max_waiting, .max_bytes = context->config->query.memory_bytes / 2 },

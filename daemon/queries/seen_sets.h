@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What users have seen, as sets of keys for their queries. The sets of the users who asked last are kept until an
- * item expires, so that a user who asks again costs nothing, and one who has seen something meanwhile no more than to
- * read that. How many they are depends on what they take in memory.
+ * item expires, so that a user who asks again costs nothing. What the user has seen meanwhile is read and added. How
+ * many they are depends on what they take in memory.
  *
  * Thread: any. The lock is never held while the store is read. */
 #ifndef DAEMON_QUERIES_SEEN_SETS_H

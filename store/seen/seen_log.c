@@ -401,14 +401,15 @@ static size_t find_first_kept(const struct seen_log *log, const struct history *
   return i;
 }
 
-static err_t compact(struct seen_log *log, struct span user)
+/* The chunks of the new log have numbers above those of the old one. */
+static err_t compact(struct seen_log *log, const struct tail *old)
 {
-  struct tail t = { .log = log, .user = user, .is_first = true, .number = first_number(log) };
+  struct tail t = { .log = log, .user = old->user, .is_first = true, .number = next_number(old) };
   struct history history;
 
-  TRY(load_history(log, user, &history));
+  TRY(load_history(log, old->user, &history));
   TRY(drop_repeated(log, &history));
-  TRY(seen_log_delete(log, user));
+  TRY(seen_log_delete(log, old->user));
   for (size_t i = find_first_kept(log, &history); i < history.n; i++) {
     if (is_kept(log, &history.items[i]))
       TRY(push(&t, history.items[i]));
@@ -431,5 +432,5 @@ err_t seen_log_append(struct seen_log *log, const struct seen_change *change)
     TRY(push_seen(&t, item));
   }
   TRY(write_tail(&t));
-  return count_of(&t) > log->max_items + log->max_items / 8 ? compact(log, change->user) : ERR_OK;
+  return count_of(&t) > log->max_items + log->max_items / 8 ? compact(log, &t) : ERR_OK;
 }

@@ -151,10 +151,10 @@ static void prepare_paging(void *self, size_t round)
     see(b, items, b->n_seen);
   }
   acquire_once(self, round);
-  uint32_t *page = items + b->counts[b->user];
-  for (size_t i = 0; i < PAGE; i++)
-    page[i] = page[i - b->n_seen] + 1;
-  see(b, page, PAGE);
+  size_t n = b->counts[b->user];
+  for (size_t i = n; i < n + PAGE; i++)
+    items[i] = items[i - b->n_seen] + 1;
+  see(b, items + n, PAGE);
 }
 
 static void acquire_often(void *self, size_t round)

@@ -534,7 +534,7 @@ class Filters(Case):
                         self.assertTrue(n <= (row > least - tolerance).sum())
                     self.assertIn(n_hits[0], (19, 20, 21))
         out = self.evaluate(*files, "--min-score", repr(least), "-k", "50").stdout
-        self.assertIn(f"limit    no hit scores below {np.format_float_positional(np.float32(least))[:4]}", out)
+        self.assertIn("limit    no hit scores below 0.7\n", self.evaluate(*files, "--min-score", "0.7").stdout)
         self.assertIn("because no others can be: --max-per, --min-score or the filter", out)
         done = self.run_eval(*files, "--min-score", "high")
         self.assertEqual((done.returncode, done.stdout), (2, ""))

@@ -342,7 +342,7 @@ static void print_summary(const struct eval *e, int64_t loaded_ns)
     printf("limit    at most %s %s with the same %.*s\n", ctl_format_count(o->max_per.n).s,
            ctl_format_plural(o->max_per.n, "hit", "hits"), (int)o->max_per.attribute.n, o->max_per.attribute.p);
   if (o->min_score.is_given)
-    printf("limit    no hit scores below %.9g\n", (double)(float)o->min_score.score);
+    printf("limit    no hit scores below %.9g\n", o->min_score.score);
   print_boosts(&o->boosts);
   if (o->not_before || o->expires)
     printf("alive    %s of %s items at %s; the others are never hits\n", ctl_format_count(e->space.n_alive).s,

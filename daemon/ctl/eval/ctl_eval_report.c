@@ -109,8 +109,7 @@ static void print_short(const struct ctl_eval_row *row, size_t n_items, FILE *ou
   else if (row->proven == 1)
     fputs("no others can be: --max-per, --min-score or the filter leaves them out\n", out);
   else
-    fputs("the method has too few candidates, which a larger argument mends, or --max-per or --min-score leaves "
-          "them out\n",
+    fputs("the method has too few candidates, or --max-per or --min-score leaves some out: try a larger argument\n",
           out);
 }
 
