@@ -91,6 +91,7 @@ static const struct journal_event events[] = {
   { "store_damaged", "77c1812cb6544991add3165e664116f3", "The store is damaged" },
   { "store_disk_full", "e1dec8a2d2f74912bbdaa0af3cbab7e6", "The store's disk is full" },
   { "store_loaded", "cadd51798ddb4cb28f635ebd79cb348e", "The store is loaded" },
+  { "store_map_not_grown", "a8950dae698e4c818f78dd1449f74fdf", "The store cannot grow" },
   { "store_not_synced", "6b7dd5ffe57943869425a7338207312b", "The newest transaction of the store may not be on disk" },
   { "store_reopened", "6fef909a395746b199aa626368298835", "The store was opened again after a failed write" },
   { "stored_part_unusable", "c2ef614fa59c4b09a49e5d5edcc2b99e", "A stored item does not fit the model" },

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one user has seen, as a set of keys in memory of its own. It has room for what the user sees next, an eighth and
- * 16 keys more: so a user who sees a page after each query has it added, and is seldom read anew. */
+/* What one user has seen, as a set of keys in memory of its own. It has room for what the user sees next: an eighth and
+ * 16 keys more, of the average length. So a page that is seen after each query is added, and all is seldom read anew.
+ */
 #ifndef DAEMON_QUERIES_SEEN_SET_H
 #define DAEMON_QUERIES_SEEN_SET_H
 

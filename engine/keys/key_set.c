@@ -7,7 +7,7 @@
 #include "base/size.h"
 
 enum {
-  FILTER_BITS_PER_KEY = 8, /* at least, and at most twice as many */
+  FILTER_BITS_PER_KEY = 8, /* at least, and at most twice as many; down to 5.8 in a set that has grown */
   FILTER_BITS_MIN = 512,
   ENTRIES_MIN = 64,
   GROUP = 64 /* keys that are hashed, and whose places are prefetched, before they are put */

@@ -6,9 +6,6 @@
 
 #include "base/log.h"
 
-/* Larger numbers come from a broken exporter. They could overflow a model's networks to infinity. */
-static const float NUMBER_MAX = 1e9f;
-
 err_t shape_check_floats(err_code_t code, const char *where, const char *field, struct floats given, size_t n)
 {
   if (given.n == 0)
@@ -16,8 +13,9 @@ err_t shape_check_floats(err_code_t code, const char *where, const char *field, 
   if (given.n != n)
     FAIL(code, "%s: %s has %zu numbers where the model needs %zu", where, field, given.n, n);
   for (size_t i = 0; i < n; i++) {
-    if (!(given.v[i] >= -NUMBER_MAX && given.v[i] <= NUMBER_MAX))
-      FAIL(code, "%s: %s: number %zu is %.9g, beyond +-%g", where, field, i, (double)given.v[i], (double)NUMBER_MAX);
+    if (!(given.v[i] >= -SHAPE_CHECK_NUMBER_MAX && given.v[i] <= SHAPE_CHECK_NUMBER_MAX))
+      FAIL(code, "%s: %s: number %zu is %.9g, beyond +-%g", where, field, i, (double)given.v[i],
+           (double)SHAPE_CHECK_NUMBER_MAX);
   }
   return ERR_OK;
 }

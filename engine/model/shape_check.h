@@ -6,6 +6,9 @@
 #include "base/query.h"
 #include "base/err.h"
 
+/* Larger numbers come from a broken exporter, and could overflow a model's networks to infinity. */
+#define SHAPE_CHECK_NUMBER_MAX 1e9f
+
 /* Verify that a field has n numbers of reasonable size. Returns `code` otherwise; the message begins with `where`. */
 err_t shape_check_floats(err_code_t code, const char *where, const char *field, struct floats given, size_t n);
 

@@ -6,9 +6,10 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "engine/model/shape_check.h"
 
-/* The largest number of a query or an item: shape_check_floats(). */
-static const double input_max = 1e9;
+/* The largest number of a query or an item. */
+static const double input_max = (double)SHAPE_CHECK_NUMBER_MAX;
 
 /* Bound the outputs of a layer, for inputs of at most x. */
 static err_t bound_outputs(const struct mol_linear *l, double x, double *bound)

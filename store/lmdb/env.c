@@ -367,13 +367,17 @@ static void note_panic(struct env *env)
   pthread_rwlock_unlock(&env->map_lock);
 }
 
-/* Grow the map before it is full, which would end a transaction halfway. If it cannot grow, there may be room in it
- * still, and a transaction that only deletes frees some. */
+/* Grow the map before it is full, which would end a transaction halfway. If it cannot grow, there is room in it still,
+ * and a transaction that only deletes frees some. But an environment that was lost meanwhile is an error. */
 static err_t grow_early(struct env *env)
 {
   if (env->used_bytes < env->map_bytes / 100 * FULL_PERCENT)
     return ERR_OK;
   err_code_t err = grow_map(env);
+  if (err != ERR_OK && !env->is_cramped)
+    log_warn("store_map_not_grown", "path=%s map_bytes=%zu used_bytes=%zu reason=%s", log_quote(span_of_str(env->path)),
+             env->map_bytes, env->used_bytes, log_failure());
+  env->is_cramped = err != ERR_OK;
   return env->mdb ? ERR_OK : err;
 }
 

@@ -29,6 +29,7 @@ struct env {
   size_t used_bytes; /* used part of the map, as of the newest transaction */
   size_t txn_id;     /* id of the newest transaction */
   bool is_full;      /* the running transaction has filled the map */
+  bool is_cramped;   /* the map could not be grown early, which was logged */
 };
 
 /* Open the environment in a directory, or create it. The directory is created if it is missing.
@@ -44,9 +45,10 @@ void env_close(struct env **env);
 /* Check the pages before anything is read: pages_check(). */
 err_t env_check_pages(struct env *env, bool reads_values);
 
-/* Run `body` in a write transaction and commit it. If 80 % of the map are used, the map is doubled first, if that
- * can be. If the transaction fills it, the transaction is aborted, the map is doubled and `body` runs again. So `body`
- * must begin by resetting its results, and keep them in its context until env_write() returns.
+/* Run `body` in a write transaction and commit it. If 80 % of the map are used, it is doubled first; if it
+ * cannot be, what is left of it is used. If the transaction fills it, the transaction is aborted, the map is doubled
+ * and `body` runs again. So `body` must begin by resetting its results, and keep them in its context until env_write()
+ * returns.
  *
  * Returns ERR_OK when the transaction is committed. Otherwise nothing has changed, and the error is body's or LMDB's:
  * ERR_STORE_FULL when the disk is full; the caller may repeat the call later.

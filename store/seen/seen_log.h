@@ -6,9 +6,9 @@
  * the end, if it is in the newest chunk; else the log has it twice. When the log may have an eighth more items than it
  * has to keep, it is compacted: each item stays once, and the newest are kept.
  *
- * Only the newest chunk changes, so whoever has read a log can go on there. To tell a
- * compacted or forgotten log from the one that was read, no chunk gets a number that another chunk of the user has had
- * since the store was opened: those that a transaction begins are above those of all transactions before.
+ * Only the newest chunk changes, so whoever has read a log can go on there. A log that was compacted or forgotten has
+ * another chunk there, or none: the number of a chunk rises with each transaction, and is never given to a user twice
+ * while the store is open.
  */
 #ifndef STORE_SEEN_LOG_H
 #define STORE_SEEN_LOG_H

@@ -541,6 +541,25 @@ static void an_item_that_was_a_hit_of_its_shard_may_be_outranked(void **state)
   region_fini(&region);
 }
 
+/* Only a forged part has an explanation where no hits are wanted. */
+static void an_item_where_no_hits_are_wanted_is_none(void **state)
+{
+  struct explanation item = { .key = span_of_str("a"), .verdict = VERDICT_HIT, .has_score = true, .score = 3.0f };
+  struct region region = { 0 };
+  struct pair p;
+  struct answer out;
+
+  (void)state;
+  make_pair(&p, 0, 1);
+  p.parts[0].answer.n_hits = 0;
+  p.parts[0].answer.explanations = &item;
+  p.parts[0].answer.n_explanations = 1;
+  assert_ok(merge_join(kernels, p.list, 1, &region, &out));
+  assert_int_equal(out.n_hits, 0);
+  assert_int_equal(out.explanations[0].verdict, VERDICT_MISSED);
+  region_fini(&region);
+}
+
 /* Its score is compared with the query's, and with no hit. */
 static void an_item_that_is_too_low_stays_so(void **state)
 {
@@ -626,6 +645,7 @@ int main(void)
     cmocka_unit_test(counts_are_summed_and_times_are_the_slowest),
     cmocka_unit_test(the_time_of_the_answer_is_that_of_the_oldest_state),
     cmocka_unit_test(an_item_that_was_a_hit_of_its_shard_may_be_outranked),
+    cmocka_unit_test(an_item_where_no_hits_are_wanted_is_none),
     cmocka_unit_test(an_item_that_is_too_low_stays_so),
     cmocka_unit_test(an_item_that_belongs_among_the_hits_and_is_not_there_was_missed),
     cmocka_unit_test(an_item_that_no_part_has_is_unknown_while_a_shard_is_missing),

@@ -202,6 +202,11 @@ static void a_model_whose_components_may_be_infinite_is_refused(void **state)
   fill(&m, "_item_embeddings_fn._item_emb_proj_module.2.weight", 1e6f);
   assert_refused(&m, m.header, "the weights of _item_embeddings_fn._item_emb_proj_module are too large");
   unload(&m);
+  m = load("books");
+  fill(&m, "_query_embeddings_fn._query_emb_proj_module.1._w", 1e6f);
+  fill(&m, "_query_embeddings_fn._query_emb_proj_module.2.weight", 1e6f);
+  assert_refused(&m, m.header, "the weights of _query_embeddings_fn._query_emb_proj_module are too large");
+  unload(&m);
 }
 
 /* Required metadata keys, each with texts that are not valid values. */
