@@ -39,11 +39,10 @@ static bool is_granted_tiles(void)
 
 static bool has_amx(void)
 {
-  enum { AMX_TILE = 1 << 24, AMX_INT8 = 1 << 25 };
+  enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, AMX_INT8 = 1 << 25, ALL = AMX_BF16 | AMX_TILE | AMX_INT8 };
   unsigned a, b, c, d;
 
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & AMX_TILE) && (d & AMX_INT8) && is_granted_tiles() &&
-         variant_amx_works();
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & ALL) == ALL && is_granted_tiles() && variant_amx_works();
 }
 
 /* A level also requires all levels below it. */

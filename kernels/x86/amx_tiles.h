@@ -56,4 +56,11 @@ static inline void tiles_begin(void)
  * unsigned ones. */
 #define tile_add_unsigned(sums, a, b) _tile_dpbsud(sums, a, b)
 
+/* The same with signed bytes in b. */
+#define tile_add_signed(sums, a, b) _tile_dpbssd(sums, a, b)
+
+/* sums[m][n] += sum over k < 32 of a[m][k] b[k / 2][n][k % 2] in f32, of numbers in bf16. The order of the sum is the
+ * processor's; subnormal numbers count as zero. */
+#define tile_add_bf16(sums, a, b) _tile_dpbf16ps(sums, a, b)
+
 #endif
