@@ -134,9 +134,10 @@ struct kernels {
                      float *lower, float *upper);
 
   /* Screening finds the items that may reach a threshold, in less time than mol_bounds(). It computes with small
-   * integers; the proof is in mol_screen.h. First mol_screen_logits() drops the items whose logits are all below the
-   * threshold. mol_screen_append() gathers the others until mol_screen() has a full tile of them. NULL at levels
-   * without fast integer products. Only if mol_can_screen().
+   * integers or with bf16; the proofs are in mol_screen.h and mol_screen_bf16.h. First mol_screen_logits() drops the
+   * items whose logits are all below the threshold. mol_screen_append() gathers the others until mol_screen() has a
+   * full tile of them. NULL at levels without fast integer products. Only if mol_can_screen(). A thread calls
+   * mol_screen_begin() before them and mol_screen_end() after them, and no dot_i8() between the two.
    *
    * Compute the logits of MOL_LANES items. Bit i of the result is clear only if all logits of item i, and so its score,
    * are below the threshold.
@@ -144,11 +145,16 @@ struct kernels {
    * query      from mol_screen_prepare(), with the same gate
    * items      from mol_screen_items(), aligned to 64
    * threshold  a score
-   * logits     [mol_screen_pairs()][MOL_LANES]
+   * logits     [mol_screen_logit_rows()][MOL_LANES]
    */
   uint32_t (*mol_screen_logits)(const struct mol_shape *shape, const struct mol_reduced_gate *gate,
                                 const struct mol_screen_query *query, const uint32_t *items, float threshold,
                                 uint32_t *logits);
+
+  /* Turn on and off what mol_screen_logits() and mol_screen() need of the processor. That takes as long as they take
+   * for two items. NULL where mol_screen() is. */
+  void (*mol_screen_begin)(void);
+  void (*mol_screen_end)(void);
 
   /* Append the lanes that are set in `lanes` to rows of SCREEN_LANES, from lane `at` on; after the last lane comes the
    * first. rows [n_rows][MOL_LANES]; out [n_rows][SCREEN_LANES]. */
@@ -156,16 +162,14 @@ struct kernels {
 
   /* Screen MOL_LANES items. Bit i of the result is clear only if item i scores below the threshold.
    *
-   * logits      [mol_screen_pairs()][SCREEN_LANES], the first MOL_LANES of each row are read
-   * item_gates  [L][SCREEN_LANES], the same
-   * scratch     mol_bounds_scratch_floats() floats, aligned to 64
+   * scratch  mol_bounds_scratch_floats() floats, aligned to 64
    */
   uint32_t (*mol_screen)(const struct mol_shape *shape, const struct mol_reduced_gate *gate,
-                         const struct mol_screen_query *query, const uint32_t *logits, const float *item_gates,
-                         float threshold, float *scratch);
+                         const struct mol_screen_query *query, const struct mol_screen_rows *items, float threshold,
+                         float *scratch);
 
-  /* Round the components of MOL_LANES items, [P_x * d][MOL_LANES], to 16 bits for mol_screen(). words [P_x][d / 2,
-   * rounded up][MOL_LANES]: two numbers each; aligned to 64. NULL where mol_screen() is. */
+  /* Round the components of MOL_LANES items, [P_x * d][MOL_LANES], to integers for mol_screen_logits(), in the level's
+   * own layout. words [mol_screen_words()][MOL_LANES], aligned to 64. NULL where mol_screen() is. */
   void (*mol_screen_items)(const struct mol_shape *shape, const float *items, uint32_t *words);
 
   /* scores[b * 16 + i] = sum over k of query[k] * blocks[b][k][i]: k rises, each step is one fused multiply-add.

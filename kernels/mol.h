@@ -31,6 +31,13 @@ struct mol_prefetch {
   size_t n;
 };
 
+/* Rows of numbers of MOL_LANES items, for mol_screen(): `step` lanes apart. */
+struct mol_screen_rows {
+  const uint32_t *logits; /* [mol_screen_logit_rows()][step], from mol_screen_logits() */
+  const float *gates;     /* [L][step]: the items' */
+  size_t step;            /* at least MOL_LANES */
+};
+
 /* Weights of the cross gate ("qi" network): hidden = SiLU(w1^T l + b1), and w = w2^T hidden + b2.
  *
  * A layer's weights are packed in groups of MOL_PACK outputs, one group after another, each [n_in][MOL_PACK]. The last
@@ -45,12 +52,18 @@ struct mol_gate {
 /* The cross gate in reduced precision, for mol_bounds() (mol_reduced_gate.h). */
 struct mol_reduced_gate;
 
-/* A query, prepared for mol_screen() (mol_screen.h). */
+/* What all items of a query share of a screen's error. */
+struct mol_screen_errors {
+  float delta; /* the part that does not depend on the item */
+  float slack; /* threshold - T */
+};
+
+/* A query, prepared for mol_screen() (mol_screen.h, mol_screen_bf16.h). */
 struct mol_screen_query {
   const int16_t *components; /* [P_q / SCREEN_OUTPUTS][pairs of d][SCREEN_OUTPUTS][2], both rounded up */
+  const int8_t *tiles;       /* the same numbers: [P_q / SCREEN_TILE_QUERY][tiles of d][16][64], both rounded up */
   const float *gate;         /* [L] */
-  float delta;               /* the part that all items share */
-  float slack;               /* threshold - T */
+  struct mol_screen_errors integers, bf16;
 };
 
 /* Return the place of output j's weight for input 0 in packed weights. *step is the distance to the next input's. */
@@ -79,8 +92,11 @@ size_t mol_bounds_scratch_floats(const struct mol_shape *shape);
 /* Do mol_screen()'s integers fit this gate? */
 bool mol_can_screen(const struct mol_reduced_gate *gate);
 
-/* Return the rows of logits of mol_screen(): two logits each. */
-size_t mol_screen_pairs(const struct mol_shape *shape);
+/* Return the rows of logits of mol_screen(): two logits each, and a last one for what is known of their errors. */
+size_t mol_screen_logit_rows(const struct mol_shape *shape);
+
+/* Return the rows of words of mol_screen_items(): MOL_LANES words each. */
+size_t mol_screen_words(const struct mol_shape *shape);
 
 /* Return how many numbers mol_screen_prepare() needs. */
 size_t mol_screen_query_numbers(const struct mol_shape *shape);
@@ -89,7 +105,7 @@ size_t mol_screen_query_numbers(const struct mol_shape *shape);
  *
  * components  [P_q][d], L2-normalised
  * query_gate  [L], kept
- * numbers     [mol_screen_query_numbers()], kept
+ * numbers     [mol_screen_query_numbers()], aligned to 64, kept
  */
 void mol_screen_prepare(const struct mol_shape *shape, const struct mol_reduced_gate *gate, const float *components,
                         const float *query_gate, int16_t *numbers, struct mol_screen_query *out);

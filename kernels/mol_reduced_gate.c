@@ -153,15 +153,18 @@ err_t mol_reduced_gate_open(const struct mol_shape *shape, const struct mol_gate
   return err;
 }
 
-/* mol_screen() needs less than the room of the hidden units. */
+/* mol_screen() with integers needs less than the room of the hidden units. */
 _Static_assert((int)INT16_LAYER_OUTPUTS >= (int)SCREEN_OUTPUTS, "hidden units of mol_screen() have no more padding");
 
-/* Room for the parts of mol_bounds_vnni.c's bounds_scratch_split(). */
+/* Room for the parts of mol_bounds_vnni.c's bounds_scratch_split(), or of simd_mol_screen_bf16.h's struct bf16_scratch.
+ */
 size_t mol_bounds_scratch_floats(const struct mol_shape *shape)
 {
   size_t n_logits = shape->n_query_components * shape->n_item_components, n_hidden = shape->gate_hidden;
   size_t n_pairs = ((n_logits > n_hidden ? n_logits : n_hidden) + 1) / 2;
+  size_t n = (n_logits + int16_layer_pad(n_hidden) + int16_layer_pad(n_logits) + n_pairs) * MOL_LANES +
+             shape->n_query_components * shape->component_dim;
+  size_t n_bf16 = mol_screen_bf16_scratch_floats(shape);
 
-  return (n_logits + int16_layer_pad(n_hidden) + int16_layer_pad(n_logits) + n_pairs) * MOL_LANES +
-         shape->n_query_components * shape->component_dim;
+  return n > n_bf16 ? n : n_bf16;
 }

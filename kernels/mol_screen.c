@@ -230,7 +230,7 @@ err_t mol_screen_init(const struct mol_shape *shape, const struct mol_screen_lay
   out->per_lost = (float)(SECOND_ORDER * SLOPE * second->spectral);
   out->per_hidden = (float)(SECOND_ORDER * SLOPE * (w2_rest + 2 * sums + 8 * u * second->spectral));
   out->per_gate = (float)(SECOND_ORDER * SCREEN_SILU_RELATIVE * sqrt(l));
-  return ERR_OK;
+  return mol_screen_bf16_init(shape, layers, through, out, &out->bf16);
 }
 
 void mol_screen_fini(struct mol_screen *screen)
@@ -242,6 +242,7 @@ void mol_screen_fini(struct mol_screen *screen)
   mem_free(&screen->units);
   mem_free(&screen->b2);
   mem_free(&screen->logits);
+  mol_screen_bf16_fini(&screen->bf16);
 }
 
 /* Queries -------------------- */
@@ -251,14 +252,20 @@ bool mol_can_screen(const struct mol_reduced_gate *gate)
   return gate->screen.w1;
 }
 
-size_t mol_screen_pairs(const struct mol_shape *shape)
+size_t mol_screen_logit_rows(const struct mol_shape *shape)
 {
-  return round_up(shape->n_query_components, 2) / 2 * shape->n_item_components;
+  return round_up(shape->n_query_components, 2) / 2 * shape->n_item_components + 1;
+}
+
+/* The tiles come first. */
+static size_t tile_numbers(const struct mol_shape *shape)
+{
+  return mol_screen_bf16_query_bytes(shape) / sizeof(int16_t);
 }
 
 size_t mol_screen_query_numbers(const struct mol_shape *shape)
 {
-  return round_up(shape->n_query_components, SCREEN_OUTPUTS) * round_up(shape->component_dim, 2);
+  return tile_numbers(shape) + round_up(shape->n_query_components, SCREEN_OUTPUTS) * round_up(shape->component_dim, 2);
 }
 
 /* Return a bound on the spectral norm of F: the root of the largest row sum of |F F^T|. */
@@ -288,7 +295,9 @@ void mol_screen_prepare(const struct mol_shape *shape, const struct mol_reduced_
   double n_items = (double)shape->n_item_components, l = (double)n_query * n_items;
   double inv_temperature = (double)shape->inv_temperature, squares = 0, worst = 0;
 
+  int8_t *tiles = (int8_t *)numbers;
   memset(numbers, 0, mol_screen_query_numbers(shape) * sizeof *numbers);
+  numbers += tile_numbers(shape);
   for (size_t n = 0; n < n_query; n++) {
     int16_t *row = numbers + (n / SCREEN_OUTPUTS * n_pairs * SCREEN_OUTPUTS + n % SCREEN_OUTPUTS) * 2;
     double lost = 0;
@@ -311,7 +320,11 @@ void mol_screen_prepare(const struct mol_shape *shape, const struct mol_reduced_
   double logits_norm = inv_temperature * f * sqrt(n_items) * 1.01 + logits_error;
 
   out->components = numbers;
+  out->tiles = tiles;
   out->gate = query_gate;
-  out->delta = (float)((s->constant + s->per_logit_error * logits_error + s->per_logit * logits_norm) * (1 + 0x1p-20));
-  out->slack = (float)((logit_error + (2 * l + 8) * u * inv_temperature * 1.01) * (1 + 0x1p-20));
+  out->integers.delta =
+      (float)((s->constant + s->per_logit_error * logits_error + s->per_logit * logits_norm) * (1 + 0x1p-20));
+  out->integers.slack = (float)((logit_error + (2 * l + 8) * u * inv_temperature * 1.01) * (1 + 0x1p-20));
+  const struct mol_screen_query_sizes sizes = { .spectral = f, .rest = query_rest, .worst_rest = sqrt(worst) };
+  mol_screen_bf16_prepare(shape, &s->bf16, numbers, &sizes, tiles, &out->bf16);
 }

@@ -2,10 +2,10 @@
 /* A model's cross gate in small integers, for mol_screen() (kernels.h), and the proof that a screened item cannot reach
  * the threshold.
  *
- * mol_screen() computes everything from integers: components of 15 and 16 bits, W1 in 16 bits, hidden units and W2 in
- * 8 bits. All sums of products are exact. For any x of mol_score(), x~ is its value here. Norms are Euclidean; those of
- * matrices are spectral, or Frobenius where _F says so. u = 2^-24. One factor, SECOND_ORDER, covers all terms of second
- * order.
+ * At levels without tiles of bf16 (mol_screen_bf16.h), mol_screen() computes everything from integers: components of 15
+ * and 16 bits, W1 in 16 bits, hidden units and W2 in 8 bits. All sums of products are exact. For any x of mol_score(),
+ * x~ is its value here. Norms are Euclidean; those of matrices are spectral, or Frobenius where _F says so. u = 2^-24.
+ * One factor, SECOND_ORDER, covers all terms of second order.
  *
  * 1. F and G are the components of query and item as matrices, so l = F G^T / tau. With dF and dG what rounding
  *    changes, F G^T - F~ G~^T = dF G^T + F~ dG^T. So |dF G^T|_F <= |dF|_F |G|, and |F~ dG^T|_F <= |F~| |dG|_F. |dF|_F
@@ -37,6 +37,7 @@
 #define KERNELS_MOL_SCREEN_H
 
 #include "kernels/mol.h"
+#include "kernels/mol_screen_bf16.h"
 
 enum {
   SCREEN_OUTPUTS = 8,   /* outputs whose weights are interleaved */
@@ -84,6 +85,8 @@ struct mol_screen {
   /* Factors of delta. */
   double per_logit_error, per_logit, constant;
   float per_lost, per_hidden, per_gate;
+
+  struct mol_screen_bf16 bf16; /* the same gate for tiles of bf16 */
 };
 
 /* A layer's weights and what is known of them. */

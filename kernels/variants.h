@@ -52,6 +52,7 @@ void variant_mol_bounds_vnni(struct kernels *table);
 /* mol_screen() and the functions that go with it. */
 void variant_mol_screen_avx2(struct kernels *table);
 void variant_mol_screen_vnni(struct kernels *table);
+void variant_mol_screen_amx(struct kernels *table);
 
 /* The sections of mol_score()'s scratch, each aligned to 64. */
 struct mol_scratch {

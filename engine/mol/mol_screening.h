@@ -12,7 +12,7 @@ struct mol_screening {
   const struct kernels *kernels;
   const struct admit *admit;
   struct mol_screen_query query;
-  uint32_t *logits; /* [pairs][SCREEN_LANES], of the items that wait */
+  uint32_t *logits; /* [mol_screen_logit_rows()][SCREEN_LANES], of the items that wait */
   float *gates;     /* [L][SCREEN_LANES] */
   uint32_t slots[SCREEN_LANES];
   size_t at, n;                 /* the first lane, a multiple of MOL_LANES; how many */
@@ -28,6 +28,10 @@ struct mol_screening {
  * Returns ERR_MEMORY. */
 err_t mol_screening_init(const struct mol_columns *c, struct search_batch *batch, size_t q, const struct mol_tile *tile,
                          struct mol_screening **out);
+
+/* Call these before and after the calls of the functions below, on each thread. */
+void mol_screening_begin(const struct kernels *kernels);
+void mol_screening_end(const struct kernels *kernels);
 
 /* Add n <= MOL_LANES items that the query admits; the others are skipped. If a full tile waits then, screen it.
  *

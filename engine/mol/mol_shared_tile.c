@@ -8,7 +8,8 @@ err_t mol_shared_tile_init(const struct mol_columns *c, const struct search_batc
   TRY(mol_tile_init(c, batch->scratch, &out->tile));
   if (!mol_tile_can_screen(c, batch->kernels))
     return ERR_OK;
-  return region_aligned(batch->scratch, mol_tile_words(c->model) * MOL_LANES, sizeof *out->words, &out->words);
+  return region_aligned(batch->scratch, mol_screen_words(&c->model->shape) * MOL_LANES, sizeof *out->words,
+                        &out->words);
 }
 
 void mol_shared_tile_prefetch(const struct mol_columns *c, struct mol_shared_tile *t)

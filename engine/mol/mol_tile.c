@@ -79,11 +79,6 @@ bool mol_tile_can_screen(const struct mol_columns *c, const struct kernels *kern
   return kernels->mol_screen && c->model->reduced_gate && mol_can_screen(c->model->reduced_gate);
 }
 
-size_t mol_tile_words(const struct mol_model *m)
-{
-  return m->shape.n_item_components * ((m->shape.component_dim + 1) / 2);
-}
-
 bool mol_tile_can_bound(const struct mol_columns *c, const struct kernels *kernels)
 {
   return kernels->mol_bounds && c->model->reduced_gate;

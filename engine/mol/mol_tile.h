@@ -50,9 +50,6 @@ void mol_tile_score(const struct mol_columns *c, const struct kernels *kernels, 
 /* Can this machine screen items of this model? That takes less time than bounding their scores. */
 bool mol_tile_can_screen(const struct mol_columns *c, const struct kernels *kernels);
 
-/* Words of an item's components in the layout of mol_screen_items(). */
-size_t mol_tile_words(const struct mol_model *m);
-
 /* Can this machine bound the scores of this model? Bounding takes less time than scoring. */
 bool mol_tile_can_bound(const struct mol_columns *c, const struct kernels *kernels);
 

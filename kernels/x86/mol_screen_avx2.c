@@ -142,7 +142,7 @@ static uint32_t mol_screen_logits_avx2(const struct mol_shape *shape, const stru
                                        const struct mol_screen_query *query, const uint32_t *items, float threshold,
                                        uint32_t *logits)
 {
-  float least = floorf((threshold - query->slack) / gate->screen.logit_unit) - 1;
+  float least = floorf((threshold - query->integers.slack) / gate->screen.logit_unit) - 1;
   bool is_bounded = least > -LOGIT_BEYOND; /* not if it is NaN */
   int16_t bound = is_bounded ? (int16_t)fminf(least, LOGIT_BEYOND) : INT16_MIN;
   uint32_t lanes = 0;
@@ -234,7 +234,7 @@ TILE __m256i activate(const struct activation *c, __m256i y, __m256i *largest)
 
 /* Compute TILE_OUTPUTS hidden units from unit j on, of TILE_REGS registers of items. */
 OWN void screen_hidden(const struct mol_screen *s, const struct activation *c, size_t j, const uint32_t *logits,
-                       uint32_t *out, __m256i largest[TILE_REGS])
+                       size_t step, uint32_t *out, __m256i largest[TILE_REGS])
 {
   const int16_t *weights = s->w1 + (j / SCREEN_OUTPUTS * s->n_pairs * SCREEN_OUTPUTS + j % SCREEN_OUTPUTS) * 2;
   __m256i sums[TILE_OUTPUTS][TILE_REGS];
@@ -243,7 +243,7 @@ OWN void screen_hidden(const struct mol_screen *s, const struct activation *c, s
   {
     UNROLL for (int v = 0; v < TILE_REGS; v++) sums[o][v] = _mm256_set1_epi32(s->b1[j + (size_t)o]);
   }
-  tile_products(logits, SCREEN_LANES, s->n_pairs, weights, sums);
+  tile_products(logits, step, s->n_pairs, weights, sums);
   UNROLL for (int o = 0; o < TILE_OUTPUTS; o += 2)
   {
     UNROLL for (int v = 0; v < TILE_REGS; v++) words_store(
@@ -300,7 +300,7 @@ OWN void find_bytes(const struct mol_screen *s, int v, uint32_t *hidden, struct 
   sizes->bytes[v] = squares;
 }
 
-static void find_screen_hidden(const struct mol_screen *s, const uint32_t *logits, uint32_t *hidden,
+static void find_screen_hidden(const struct mol_screen *s, const struct mol_screen_rows *items, uint32_t *hidden,
                                struct hidden_sizes *sizes)
 {
   const struct activation c = find_activation(s);
@@ -309,7 +309,8 @@ static void find_screen_hidden(const struct mol_screen *s, const uint32_t *logit
     sizes->largest[v] = _mm256_setzero_si256();
   for (size_t j = 0; j < s->n_hidden; j += TILE_OUTPUTS) {
     for (int v = 0; v < REGS; v += TILE_REGS)
-      screen_hidden(s, &c, j, logits + v * FLOATS_N, hidden + j / 2 * MOL_LANES + v * FLOATS_N, sizes->largest + v);
+      screen_hidden(s, &c, j, items->logits + v * FLOATS_N, items->step, hidden + j / 2 * MOL_LANES + v * FLOATS_N,
+                    sizes->largest + v);
   }
   for (int v = 0; v < REGS; v++)
     find_bytes(s, v, hidden, sizes);
@@ -331,9 +332,9 @@ TILE floats exp2_of(floats x)
 
 struct screen_weigh {
   const struct mol_screen *screen;
-  const float *query_gate, *item_gates; /* [L]; [L][SCREEN_LANES] */
-  const uint32_t *logits;               /* [n_pairs][SCREEN_LANES] */
-  const uint32_t *bytes;                /* [n_hidden / 2][MOL_LANES] */
+  const struct mol_screen_rows *items;
+  const float *query_gate; /* [L] */
+  const uint32_t *bytes;   /* [n_hidden / 2][MOL_LANES] */
   float logit_unit, threshold;
 };
 
@@ -343,8 +344,8 @@ TILE void add_terms(const struct screen_weigh *w, size_t o, int first, const __m
 {
   const struct mol_screen *s = w->screen;
   size_t p = (size_t)s->logits[o];
-  const float *gates = w->item_gates + p * SCREEN_LANES + first * FLOATS_N;
-  const uint32_t *logits = w->logits + o / 2 * SCREEN_LANES;
+  const float *gates = w->items->gates + p * w->items->step + first * FLOATS_N;
+  const uint32_t *logits = w->items->logits + o / 2 * w->items->step;
   int up = o % 2 ? 0 : 16; /* the low half of an odd lane is less than a unit: step 8 */
   floats z[TILE_REGS], e[TILE_REGS], l[TILE_REGS], t[TILE_REGS];
 
@@ -432,7 +433,7 @@ static uint32_t find_passing(const struct mol_shape *shape, const struct mol_scr
 }
 
 static uint32_t mol_screen_avx2(const struct mol_shape *shape, const struct mol_reduced_gate *gate,
-                                const struct mol_screen_query *query, const uint32_t *logits, const float *item_gates,
+                                const struct mol_screen_query *query, const struct mol_screen_rows *items,
                                 float threshold, float *scratch)
 {
   const struct mol_screen *s = &gate->screen;
@@ -440,14 +441,13 @@ static uint32_t mol_screen_avx2(const struct mol_shape *shape, const struct mol_
   struct hidden_sizes sizes;
   struct screen_sums sums;
 
-  find_screen_hidden(s, logits, hidden, &sizes);
+  find_screen_hidden(s, items, hidden, &sizes);
   const struct screen_weigh weigh = { .screen = s,
+                                      .items = items,
                                       .query_gate = query->gate,
-                                      .item_gates = item_gates,
-                                      .logits = logits,
                                       .bytes = hidden,
                                       .logit_unit = s->logit_unit * 0x1p-16f,
-                                      .threshold = threshold - query->slack };
+                                      .threshold = threshold - query->integers.slack };
   for (int v = 0; v < REGS; v++) {
     sums.sum[v] = sums.squares[v] = sums.positive[v] = floats_zero();
     sums.exponent[v] = floats_set1(-SCREEN_SHIFT);
@@ -457,7 +457,7 @@ static uint32_t mol_screen_avx2(const struct mol_shape *shape, const struct mol_
     weigh_high(&weigh, o, &sizes, &sums);
   }
   for (int v = 0; v < REGS; v++)
-    passing |= find_passing(shape, s, query->delta, v, &sizes, &sums) << v * FLOATS_N;
+    passing |= find_passing(shape, s, query->integers.delta, v, &sizes, &sums) << v * FLOATS_N;
   return passing;
 }
 
@@ -482,8 +482,14 @@ static void mol_screen_items_avx2(const struct mol_shape *shape, const float *it
   }
 }
 
+static void no_preparation(void)
+{
+}
+
 void variant_mol_screen_avx2(struct kernels *table)
 {
+  table->mol_screen_begin = no_preparation;
+  table->mol_screen_end = no_preparation;
   table->mol_screen = mol_screen_avx2;
   table->mol_screen_items = mol_screen_items_avx2;
   table->mol_screen_logits = mol_screen_logits_avx2;

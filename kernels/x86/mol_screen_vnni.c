@@ -4,30 +4,19 @@
 #include <string.h>
 
 #include "kernels/mol_reduced_gate.h"
-#include "kernels/x86/simd_avx512.h"
-#include "kernels/x86/simd_math.h"
+#include "kernels/x86/simd_screen.h"
 
 enum {
-  REGS = MOL_LANES / FLOATS_N, /* registers that hold one number of all items */
   BYTE_HALF = 1 << (SCREEN_BYTE_BITS - 1),
   BYTE_MASK = (1 << SCREEN_BYTE_BITS) - 1,
   BYTES_TOP = 255 << SCREEN_BYTE_BITS, /* the largest hidden unit before it is rounded to a byte */
 };
 
-/* An item passes if its delta is larger, or if an exponent of its weights is. */
-#define DELTA_MAX    40.0f
-#define EXPONENT_MAX 60.0f
-
-/* 2^r on [0, 1), minimax: relative error 1.72e-03. */
-#define EXP2_C0 0x1.007108p+0f
-#define EXP2_C1 0x1.50b5b4p-1f
-#define EXP2_C2 0x1.594830p-2f
-
 /* Rows with one word for each item: two logits or hidden units, or four bytes. */
 struct screen_rows {
-  const uint32_t *logits; /* [n_pairs][SCREEN_LANES] */
-  uint32_t *hidden;       /* [n_hidden / 2][MOL_LANES] */
-  uint32_t *bytes;        /* [n_hidden / SCREEN_GROUP][MOL_LANES] */
+  const struct mol_screen_rows *items;
+  uint32_t *hidden; /* [n_hidden / 2][MOL_LANES] */
+  uint32_t *bytes;  /* [n_hidden / SCREEN_GROUP][MOL_LANES] */
 };
 
 /* What is measured of the hidden units, for each item. */
@@ -36,11 +25,6 @@ struct hidden_sizes {
   __m512i lost[REGS], bytes[REGS]; /* sums of squares */
   floats units[REGS];              /* value of the byte 1 */
   __mmask16 is_out[REGS];          /* some |y~| is out of range */
-};
-
-struct screen_sums {
-  floats sum[REGS], squares[REGS], positive[REGS]; /* N, Q+ + Q-, Q+ */
-  floats exponent[REGS];                           /* the largest */
 };
 
 /* Products -------------------- */
@@ -143,7 +127,7 @@ static uint32_t mol_screen_logits_vnni(const struct mol_shape *shape, const stru
                                        uint32_t *logits)
 {
   size_t n_pairs = (shape->component_dim + 1) / 2, n_even = (shape->n_query_components + 1) / 2 * 2;
-  float least = floorf((threshold - query->slack) / gate->screen.logit_unit) - 1;
+  float least = floorf((threshold - query->integers.slack) / gate->screen.logit_unit) - 1;
   uint32_t lanes = 0;
   __m512i largest[REGS];
 
@@ -231,7 +215,7 @@ TILE __m512i activate(const struct activation *c, __m512i y, __m512i *largest)
 }
 
 /* Compute SCREEN_OUTPUTS hidden units. */
-OWN void screen_hidden(const struct mol_screen *s, size_t j, const uint32_t *logits, uint32_t *out,
+OWN void screen_hidden(const struct mol_screen *s, size_t j, const struct screen_rows *rows, uint32_t *out,
                        __m512i largest[REGS])
 {
   __m512i sums[SCREEN_OUTPUTS][REGS], most[REGS];
@@ -240,7 +224,7 @@ OWN void screen_hidden(const struct mol_screen *s, size_t j, const uint32_t *log
   {
     UNROLL for (int v = 0; v < REGS; v++) sums[o][v] = _mm512_set1_epi32(s->b1[j + (size_t)o]);
   }
-  pair_products(logits, SCREEN_LANES, s->n_pairs, s->w1 + j * s->n_pairs * 2, sums);
+  pair_products(rows->items->logits, rows->items->step, s->n_pairs, s->w1 + j * s->n_pairs * 2, sums);
   const struct activation constants = find_activation(s);
   UNROLL for (int v = 0; v < REGS; v++) most[v] = largest[v];
   UNROLL for (int o = 0; o < SCREEN_OUTPUTS; o += 2)
@@ -311,28 +295,17 @@ static void find_screen_hidden(const struct mol_screen *s, const struct screen_r
 {
   UNROLL for (int v = 0; v < REGS; v++) sizes->largest[v] = _mm512_setzero_si512();
   for (size_t j = 0; j < s->n_hidden; j += SCREEN_OUTPUTS)
-    screen_hidden(s, j, rows->logits, rows->hidden + j / 2 * MOL_LANES, sizes->largest);
+    screen_hidden(s, j, rows, rows->hidden + j / 2 * MOL_LANES, sizes->largest);
   for (int v = 0; v < REGS; v++)
     find_bytes(s, v, rows->hidden, rows->bytes, sizes);
 }
 
 /* Weights and sums -------------------- */
 
-/* 2^x for finite x. */
-TILE floats exp2_of(floats x)
-{
-  floats r = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC), p;
-
-  p = floats_fma(floats_set1(EXP2_C2), r, floats_set1(EXP2_C1));
-  p = floats_fma(p, r, floats_set1(EXP2_C0));
-  return _mm512_scalef_ps(p, x);
-}
-
 struct screen_weigh {
   const struct mol_screen *screen;
-  const float *query_gate, *item_gates; /* [L]; [L][SCREEN_LANES] */
-  const uint32_t *logits;               /* [n_pairs][SCREEN_LANES] */
-  const uint32_t *bytes;
+  const struct screen_rows *rows;
+  const float *query_gate; /* [L] */
   float logit_unit, threshold;
 };
 
@@ -342,9 +315,9 @@ TILE void add_terms(const struct screen_weigh *w, size_t o, const __m512i produc
 {
   const struct mol_screen *s = w->screen;
   size_t p = (size_t)s->logits[o];
-  const float *gates = w->item_gates + p * SCREEN_LANES;
+  const float *gates = w->rows->items->gates + p * w->rows->items->step;
   unsigned up = o % 2 ? 0 : 16; /* the low half of an odd lane is less than a unit: step 8 */
-  floats z[REGS], e[REGS], l[REGS], t[REGS];
+  floats z[REGS], e[REGS], l[REGS];
 
 #define EACH UNROLL for (int v = 0; v < REGS; v++)
   EACH z[v] = floats_fma(_mm512_cvtepi32_ps(products[v]), floats_mul(units[v], floats_set1(s->units[o])),
@@ -354,16 +327,11 @@ TILE void add_terms(const struct screen_weigh *w, size_t o, const __m512i produc
   EACH e[v] = exp2_of(z[v]);
   EACH e[v] = _mm512_rcp14_ps(floats_sub(floats_set1(-1.0f), e[v])); /* minus the sigmoid */
   EACH e[v] = floats_fma(z[v], e[v], floats_set1(-SCREEN_SHIFT));
-  EACH sums->exponent[v] = floats_max(e[v], sums->exponent[v]);
-  EACH e[v] = exp2_of(e[v]);
-  EACH l[v] = _mm512_cvtepi32_ps(_mm512_slli_epi32(words_load(w->logits + o / 2 * SCREEN_LANES, v), up));
+  EACH l[v] =
+      _mm512_cvtepi32_ps(_mm512_slli_epi32(words_load(w->rows->items->logits + o / 2 * w->rows->items->step, v), up));
   EACH l[v] = floats_fma(l[v], floats_set1(w->logit_unit), floats_set1(-w->threshold));
-  EACH t[v] = floats_mul(e[v], l[v]);
-  EACH sums->sum[v] = floats_add(sums->sum[v], t[v]);
-  EACH sums->squares[v] = floats_fma(t[v], t[v], sums->squares[v]);
-  EACH t[v] = floats_max(t[v], floats_zero());
-  EACH sums->positive[v] = floats_fma(t[v], t[v], sums->positive[v]);
 #undef EACH
+  screen_sums_add(sums, e, l);
 }
 
 /* Compute SCREEN_OUTPUTS gates and add their terms to the sums. */
@@ -378,7 +346,7 @@ OWN void weigh_outputs(const struct screen_weigh *w, size_t o, const struct hidd
   {
     UNROLL for (int v = 0; v < REGS; v++) products[i][v] = _mm512_setzero_si512();
   }
-  byte_products(w->bytes, s->n_hidden / SCREEN_GROUP, s->w2 + o * s->n_hidden, products);
+  byte_products(w->rows->bytes, s->n_hidden / SCREEN_GROUP, s->w2 + o * s->n_hidden, products);
   UNROLL for (int i = 0; i < SCREEN_OUTPUTS; i++)
   {
     if (s->logits[o + (size_t)i] >= 0)
@@ -387,42 +355,27 @@ OWN void weigh_outputs(const struct screen_weigh *w, size_t o, const struct hidd
   *totals = sums;
 }
 
-/* Steps 6 and 7: which of FLOATS_N items pass? */
-static __mmask16 find_passing(const struct mol_shape *shape, const struct mol_screen *s, float query_delta, int v,
-                              const struct hidden_sizes *sizes, const struct screen_sums *sums)
+/* Step 6: delta of FLOATS_N items. */
+static floats find_delta(const struct mol_screen *s, float query_delta, int v, const struct hidden_sizes *sizes,
+                         const struct screen_sums *sums)
 {
-  const float n_logits = (float)(shape->n_query_components * shape->n_item_components);
   floats root_hidden = _mm512_sqrt_ps(floats_set1((float)s->n_hidden));
   floats lost = floats_add(_mm512_sqrt_ps(_mm512_cvtepi32_ps(sizes->lost[v])), root_hidden);
-  floats largest = floats_mul(floats_add(sums->exponent[v], floats_set1(SCREEN_SHIFT)), floats_set1(0x1.63p-1f));
-  floats delta = floats_set1(query_delta), kappa, squares, positive;
+  floats delta = floats_set1(query_delta);
 
   lost = floats_mul(lost, floats_mul(sizes->units[v], floats_set1(s->per_lost / (1 << SCREEN_BYTE_BITS))));
   floats hidden = floats_mul(sizes->units[v], _mm512_sqrt_ps(_mm512_cvtepi32_ps(sizes->bytes[v])));
   delta = floats_add(delta, lost);
   delta = floats_fma(floats_set1(s->per_hidden), hidden, delta);
-  delta = floats_fma(floats_set1(s->per_gate), floats_max(largest, floats_set1(0.5f)), delta);
-  kappa = floats_min(delta, floats_set1(DELTA_MAX));
-  exp_floats(&kappa, 1);
-  kappa = floats_add(kappa, floats_set1(0x1p-20f - 1)); /* plus the rounding of the subtraction */
-  positive = floats_mul(floats_mul(kappa, kappa), sums->positive[v]);
-  squares = floats_max(floats_sub(sums->squares[v], sums->positive[v]), floats_zero());
-  squares = floats_fma(floats_set1((n_logits + 8) * 0x1p-22f), sums->squares[v], squares); /* rounding of both */
-  squares = floats_fma(floats_mul(delta, delta), squares, positive);
-  floats most = floats_fma(_mm512_sqrt_ps(squares), floats_set1(1 + 0x1p-10f), sums->sum[v]);
-  /* Comparisons with NaN are false. */
-  __mmask16 fails = _mm512_cmp_ps_mask(most, floats_zero(), _CMP_LT_OQ) &
-                    _mm512_cmp_ps_mask(delta, floats_set1(DELTA_MAX), _CMP_LT_OQ) &
-                    _mm512_cmp_ps_mask(sums->exponent[v], floats_set1(EXPONENT_MAX), _CMP_LT_OQ);
-  return (__mmask16)(~fails | sizes->is_out[v]);
+  return floats_fma(floats_set1(s->per_gate), screen_sums_largest(sums, v), delta);
 }
 
 static uint32_t mol_screen_vnni(const struct mol_shape *shape, const struct mol_reduced_gate *gate,
-                                const struct mol_screen_query *query, const uint32_t *logits, const float *item_gates,
+                                const struct mol_screen_query *query, const struct mol_screen_rows *items,
                                 float threshold, float *scratch)
 {
   const struct mol_screen *s = &gate->screen;
-  struct screen_rows rows = { .logits = logits, .hidden = (uint32_t *)(void *)scratch };
+  struct screen_rows rows = { .items = items, .hidden = (uint32_t *)(void *)scratch };
   struct hidden_sizes sizes;
   struct screen_sums sums;
   uint32_t passing = 0;
@@ -430,21 +383,18 @@ static uint32_t mol_screen_vnni(const struct mol_shape *shape, const struct mol_
   rows.bytes = rows.hidden + s->n_hidden / 2 * MOL_LANES;
   find_screen_hidden(s, &rows, &sizes);
   struct screen_weigh weigh = { .screen = s,
+                                .rows = &rows,
                                 .query_gate = query->gate,
-                                .item_gates = item_gates,
-                                .logits = logits,
-                                .bytes = rows.bytes,
                                 .logit_unit = s->logit_unit * 0x1p-16f,
-                                .threshold = threshold - query->slack };
-  UNROLL for (int v = 0; v < REGS; v++)
-  {
-    sums.sum[v] = sums.squares[v] = sums.positive[v] = floats_zero();
-    sums.exponent[v] = floats_set1(-SCREEN_SHIFT);
-  }
+                                .threshold = threshold - query->integers.slack };
+  screen_sums_begin(&sums);
   for (size_t o = 0; o < s->n_out; o += SCREEN_OUTPUTS)
     weigh_outputs(&weigh, o, &sizes, &sums);
-  for (int v = 0; v < REGS; v++)
-    passing |= (uint32_t)find_passing(shape, s, query->delta, v, &sizes, &sums) << v * FLOATS_N;
+  for (int v = 0; v < REGS; v++) {
+    floats delta = find_delta(s, query->integers.delta, v, &sizes, &sums);
+    __mmask16 lanes = screen_sums_pass(&sums, v, delta, shape->n_query_components * shape->n_item_components);
+    passing |= (uint32_t)(lanes | sizes.is_out[v]) << v * FLOATS_N;
+  }
   return passing;
 }
 
@@ -469,8 +419,14 @@ static void mol_screen_items_vnni(const struct mol_shape *shape, const float *it
   }
 }
 
+static void no_preparation(void)
+{
+}
+
 void variant_mol_screen_vnni(struct kernels *table)
 {
+  table->mol_screen_begin = no_preparation;
+  table->mol_screen_end = no_preparation;
   table->mol_screen = mol_screen_vnni;
   table->mol_screen_items = mol_screen_items_vnni;
   table->mol_screen_logits = mol_screen_logits_vnni;

@@ -127,8 +127,8 @@ static void mol_bounds_run(const struct kernels *kernels)
 }
 
 static uint32_t screen_items[BOOKS_X * BOOKS_DIM / 2 * MOL_LANES] __attribute__((aligned(64)));
-static int16_t screen_numbers[BOOKS_Q * BOOKS_DIM];
-static uint32_t screen_logits[BOOKS_L / 2 * MOL_LANES], screen_rows[BOOKS_L / 2 * SCREEN_LANES];
+static int16_t screen_numbers[3 * BOOKS_Q * BOOKS_DIM] __attribute__((aligned(64)));
+static uint32_t screen_logits[(BOOKS_L / 2 + 1) * MOL_LANES], screen_rows[(BOOKS_L / 2 + 1) * SCREEN_LANES];
 static float screen_gates[BOOKS_L * SCREEN_LANES] __attribute__((aligned(64)));
 
 /* Levels without mol_screen time mol_score in its place. All items have a large logit; about none passes. */
@@ -140,15 +140,24 @@ static void mol_screen_run(const struct kernels *kernels)
     mol_run(kernels);
     return;
   }
+  if (mol_screen_query_numbers(&books) > sizeof screen_numbers / sizeof screen_numbers[0] ||
+      mol_screen_words(&books) > sizeof screen_items / sizeof screen_items[0] / MOL_LANES ||
+      mol_screen_logit_rows(&books) > sizeof screen_logits / sizeof screen_logits[0] / MOL_LANES) {
+    fprintf(stderr, "mol_screen: the benchmark has too little memory\n");
+    exit(1);
+  }
   mol_screen_prepare(&books, mol.reduced_gate, mol.query, mol.query_gate, screen_numbers, &query);
   kernels->mol_screen_items(&books, mol.items, screen_items);
+  kernels->mol_screen_begin();
   for (size_t b = 0; b < BOOKS_BLOCKS; b++) {
     kernels->mol_screen_logits(&books, mol.reduced_gate, &query, screen_items, 18.0f, screen_logits);
-    kernels->mol_screen_append(screen_logits, BOOKS_L / 2, UINT32_MAX, screen_rows, 0);
+    kernels->mol_screen_append(screen_logits, mol_screen_logit_rows(&books), UINT32_MAX, screen_rows, 0);
     kernels->mol_screen_append((const uint32_t *)(const void *)(mol.item_gates + b * BOOKS_L * MOL_LANES), BOOKS_L,
                                UINT32_MAX, (uint32_t *)(void *)screen_gates, 0);
-    kernels->mol_screen(&books, mol.reduced_gate, &query, screen_rows, screen_gates, 18.0f, mol.scratch);
+    kernels->mol_screen(&books, mol.reduced_gate, &query,
+                        &(struct mol_screen_rows){ screen_rows, screen_gates, SCREEN_LANES }, 18.0f, mol.scratch);
   }
+  kernels->mol_screen_end();
 }
 
 static float *transposed;

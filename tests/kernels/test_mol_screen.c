@@ -2,8 +2,8 @@
 /* mol_screen(): an item that reaches the threshold passes, and most others do not.
  *
  * A threshold that equals an item's score leaves no room: the item fails if the bound is smaller than the error of the
- * integers. So each item's score serves as threshold once. Each level with a mol_screen() of its own is tested; without
- * one the tests are skipped.
+ * screen. So each item's score serves as threshold once. Each level with a mol_screen() of its own is tested, and
+ * that of the level amx also with tiles in plain C; without one the tests are skipped.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -17,9 +17,12 @@
 #include "kernels/mol_reduced_gate.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/mol_case.h"
+#include "tests/support/mol_screen_model.h"
 
 static struct dice dice;
 static const struct kernels *machine;
+static size_t one_of = 1;    /* of so many random cases one is tested, */
+static size_t each_lane = 1; /* and of so many items one's score is a threshold */
 
 static void skip_without_screen(void)
 {
@@ -42,13 +45,11 @@ struct screened {
 static struct screened screened_open(const struct mol_case *c)
 {
   struct screened s = { .c = c, .gate = gate_new(c) };
-  size_t n_words = c->shape.n_item_components * ((c->shape.component_dim + 1) / 2) * MOL_LANES;
-
   assert_ok(mol_reduced_gate_open(&c->shape, &s.gate, &s.reduced_gate));
-  s.numbers = block_new(mol_screen_query_numbers(&c->shape), sizeof *s.numbers);
-  s.words = block_new_aligned(n_words, sizeof *s.words);
-  s.logits = block_new(mol_screen_pairs(&c->shape) * MOL_LANES, sizeof *s.logits);
-  s.rows = block_new_aligned(mol_screen_pairs(&c->shape) * SCREEN_LANES, sizeof *s.rows);
+  s.numbers = block_new_aligned(mol_screen_query_numbers(&c->shape), sizeof *s.numbers);
+  s.words = block_new_aligned(mol_screen_words(&c->shape) * MOL_LANES, sizeof *s.words);
+  s.logits = block_new(mol_screen_logit_rows(&c->shape) * MOL_LANES, sizeof *s.logits);
+  s.rows = block_new_aligned(mol_screen_logit_rows(&c->shape) * SCREEN_LANES, sizeof *s.rows);
   s.gates = block_new_aligned(n_logits_of(&c->shape) * SCREEN_LANES, sizeof *s.gates);
   s.scratch = block_new_aligned(mol_bounds_scratch_floats(&c->shape), sizeof *s.scratch);
   machine->mol_score(&c->shape, &s.gate, c->query, c->query_gate, c->items, c->item_gates, s.scratch, NULL, s.phi);
@@ -68,12 +69,19 @@ static uint32_t screen(struct screened *s, float threshold)
 {
   for (size_t i = 0; i < mol_bounds_scratch_floats(&s->c->shape); i++)
     s->scratch[i] = NAN;
+  machine->mol_screen_begin();
   uint32_t lanes = machine->mol_screen_logits(&s->c->shape, s->reduced_gate, &s->query, s->words, threshold, s->logits);
-  machine->mol_screen_append(s->logits, mol_screen_pairs(&s->c->shape), UINT32_MAX, s->rows, 0);
+  machine->mol_screen_append(s->logits, mol_screen_logit_rows(&s->c->shape), UINT32_MAX, s->rows, 0);
   machine->mol_screen_append((const uint32_t *)(const void *)s->c->item_gates, n_logits_of(&s->c->shape), UINT32_MAX,
                              (uint32_t *)(void *)s->gates, 0);
-  return lanes &
-         machine->mol_screen(&s->c->shape, s->reduced_gate, &s->query, s->rows, s->gates, threshold, s->scratch);
+  const struct mol_screen_rows waiting = { s->rows, s->gates, SCREEN_LANES };
+  const struct mol_screen_rows in_place = { s->logits, s->c->item_gates, MOL_LANES };
+  uint32_t passing =
+      machine->mol_screen(&s->c->shape, s->reduced_gate, &s->query, &waiting, threshold, s->scratch);
+  assert_int_equal(
+      machine->mol_screen(&s->c->shape, s->reduced_gate, &s->query, &in_place, threshold, s->scratch), passing);
+  machine->mol_screen_end();
+  return lanes & passing;
 }
 
 static void screened_close(struct screened *s)
@@ -93,9 +101,9 @@ static void screened_close(struct screened *s)
 static double check_screen(const struct mol_case *c, float above)
 {
   struct screened s = screened_open(c);
-  size_t n_passing = 0;
+  size_t n_passing = 0, n = 0;
 
-  for (size_t i = 0; can_screen(&s) && i < MOL_LANES; i++) {
+  for (size_t i = dice_below(&dice, each_lane); can_screen(&s) && i < MOL_LANES; i += each_lane, n++) {
     uint32_t passing = screen(&s, s.phi[i]);
     for (size_t lane = 0; lane < MOL_LANES; lane++) {
       if (s.phi[lane] >= s.phi[i] && !(passing >> lane & 1))
@@ -106,7 +114,7 @@ static double check_screen(const struct mol_case *c, float above)
     n_passing += screen(&s, s.phi[i] + above) >> i & 1;
   }
   screened_close(&s);
-  return (double)n_passing / MOL_LANES;
+  return n > 0 ? (double)n_passing / (double)n : 0;
 }
 
 static void scale_weights(struct mol_case *c, float first, float second)
@@ -141,7 +149,7 @@ static void items_that_reach_the_threshold_pass_for_odd_shapes_and_scales(void *
 
   (void)state;
   skip_without_screen();
-  for (size_t i = 0; i < 1000; i++) {
+  for (size_t i = 0; i < 1000 / one_of; i++) {
     struct mol_shape shape = { 1 + dice_below(&dice, 12), 1 + dice_below(&dice, 9), 1 + dice_below(&dice, 40),
                                1 + dice_below(&dice, 140), dice_below(&dice, 3) ? 20.0f : 1.0f };
     struct mol_case c =
@@ -185,7 +193,7 @@ static void items_pass_where_the_errors_of_logits_add_up(void **state)
 
   (void)state;
   skip_without_screen();
-  for (size_t i = 0; i < 200; i++) {
+  for (size_t i = 0; i < 200 / one_of; i++) {
     struct mol_case c = case_of_two(N, 1);
     double weight = ldexp(1, -4 + (int)dice_below(&dice, 4)), sum = 0;
     for (size_t p = 2; p < N; p++) {
@@ -211,7 +219,7 @@ static void items_pass_where_the_errors_of_hidden_units_add_up(void **state)
 
   (void)state;
   skip_without_screen();
-  for (size_t i = 0; i < 200; i++) {
+  for (size_t i = 0; i < 200 / one_of; i++) {
     struct mol_case c = case_of_two(2, N);
     double largest = 10 / (1 + exp(-10.0)), unit = (10.0 + h_0) / 255, sum = 0;
     for (size_t j = 0; j < N; j++) {
@@ -237,7 +245,7 @@ static void items_pass_where_the_errors_of_weights_add_up(void **state)
 
   (void)state;
   skip_without_screen();
-  for (size_t i = 0; i < 200; i++) {
+  for (size_t i = 0; i < 200 / one_of; i++) {
     struct mol_case c = case_of_two(2, N);
     double sign = dice_below(&dice, 2) ? 0.47 : -0.47, sum = 0;
     for (size_t j = 0; j < N; j++) {
@@ -246,6 +254,132 @@ static void items_pass_where_the_errors_of_weights_add_up(void **state)
       sum += (double)c.w2[j * 2 + 1] * 4 / (1 + exp(-4.0));
     }
     c.b2[1] = (float)-sum;
+    check_screen(&c, 0);
+    mol_free(&c);
+  }
+}
+
+/* Return a number next to x that rounding to bf16 raises or lowers by nearly half a unit. */
+static double bf16_middle(double x, bool is_raised)
+{
+  float f = (float)x;
+  uint32_t bits;
+
+  memcpy(&bits, &f, sizeof bits);
+  bits = (bits & 0xffff0000) | (is_raised ? 0x8200 : 0x7e00);
+  memcpy(&f, &bits, sizeof f);
+  return (double)f;
+}
+
+/* A number whose mantissa is near 1, where half a unit of bf16 is the largest share. */
+static double near_power_of_two(int least, int n)
+{
+  return ldexp(1 + (double)dice_below(&dice, 4) / 128, least + (int)dice_below(&dice, (size_t)n));
+}
+
+/* Hidden units and the weights of W2 are chosen so that their errors in bf16 add up, with opposite signs in both logits
+ * that matter. */
+static void items_pass_where_the_bf16_errors_of_hidden_units_add_up(void **state)
+{
+  enum { N = 128 };
+
+  (void)state;
+  skip_without_screen();
+  for (size_t i = 0; i < 200 / one_of; i++) {
+    struct mol_case c = case_of_two(2, N);
+    double sum = 0;
+    for (size_t j = 0; j < N; j++) {
+      bool is_raised = dice_below(&dice, 2);
+      double h = bf16_middle(near_power_of_two(2, 2), is_raised), y = h;
+      double weight = bf16_middle(near_power_of_two(-5, 2), is_raised) * (is_raised ? 1 : -1);
+      for (size_t k = 0; k < 100; k++) /* SiLU's inverse */
+        y = h * (1 + exp(-y));
+      c.b1[j] = (float)y;
+      c.w2[j * 2] = (float)-weight;
+      c.w2[j * 2 + 1] = (float)weight;
+      sum += weight * h;
+    }
+    c.b2[0] = (float)sum;
+    c.b2[1] = (float)-sum;
+    check_screen(&c, 0);
+    mol_free(&c);
+  }
+}
+
+/* Two logits and their weights in W1 are chosen so that their errors in bf16 add up in one hidden unit, where SiLU is
+ * steep. A query of one number, 1, makes integer logits of 125 x with x = SCREEN_BYTES_SCALE times the item's number.
+ * Weights are rounded in units of these integers. */
+static void items_pass_where_the_bf16_errors_of_logits_add_up(void **state)
+{
+  const double unit = 20.0 / 125 / (double)SCREEN_BYTES_SCALE;
+
+  (void)state;
+  skip_without_screen();
+  for (size_t i = 0; i < 200 / one_of; i++) {
+    struct mol_case c = case_of_two(2, 1);
+    double sign = dice_below(&dice, 2) ? 1 : -1, sum = 0;
+    for (size_t p = 0; p < 2; p++) {
+      bool is_raised = dice_below(&dice, 2);
+      double direction = p == 0 ? 1 : -1, x = rint(bf16_middle(near_power_of_two(20, 1), is_raised) / 125);
+      double l = direction * 20 * x / (double)SCREEN_BYTES_SCALE, weight_sign = direction * (is_raised ? sign : -sign);
+      c.w1[p] = (float)(weight_sign * bf16_middle(near_power_of_two(-16, 2), is_raised) / unit);
+      for (size_t lane = 0; lane < MOL_LANES; lane++)
+        c.items[p * MOL_LANES + lane] = (float)(l / 20);
+      sum += l * (double)c.w1[p];
+    }
+    c.b1[0] = (float)(2.4 - sum);
+    c.w2[0] = dice_below(&dice, 2) ? 1.0f : -1.0f;
+    c.w2[1] = -c.w2[0];
+    for (size_t p = 0; p < 2; p++)
+      c.b2[p] = -c.w2[p] * 2.2f; /* about SiLU(2.4), so that both logits have the same weight */
+    check_screen(&c, 0);
+    mol_free(&c);
+  }
+}
+
+/* Logits of one number are chosen so that rounding to bf16 lowers both, and with them the mean. */
+static void items_pass_where_the_bf16_errors_of_logits_lower_the_mean(void **state)
+{
+  (void)state;
+  skip_without_screen();
+  for (size_t i = 0; i < 200 / one_of; i++) {
+    struct mol_case c = case_of_two(2, 1);
+    double x = rint(bf16_middle(near_power_of_two(20, 1), false) / 125);
+    for (size_t lane = 0; lane < 2 * MOL_LANES; lane++)
+      c.items[lane] = (float)(x / (double)SCREEN_BYTES_SCALE);
+    check_screen(&c, 0);
+    mol_free(&c);
+  }
+}
+
+/* All numbers of a query and of an item component have the same low byte, -64, so the products of low bytes add up. The
+ * integer logit, 231 * 2^13, and its weight are not rounded further. */
+static void items_pass_where_the_products_of_low_bytes_add_up(void **state)
+{
+  enum { DIM = 32, NUMBER = 22 * 128 - 64 };
+  const double unit = 20.0 / 125 / (double)SCREEN_BYTES_SCALE, weight = 0x1p-13 / unit;
+  const double x = NUMBER / (double)SCREEN_BYTES_SCALE, sum = weight * 20 * DIM * x * x;
+
+  (void)state;
+  skip_without_screen();
+  for (int sign = -1; sign <= 1; sign += 2) {
+    struct mol_case c = mol_new(&dice, (struct mol_shape){ 1, 2, DIM, 1, 20.0f }, FILL_RANDOM);
+    for (size_t k = 0; k < DIM; k++) {
+      c.query[k] = (float)x;
+      for (size_t lane = 0; lane < MOL_LANES; lane++) {
+        c.items[k * MOL_LANES + lane] = (float)x;
+        c.items[(DIM + k) * MOL_LANES + lane] = 0;
+      }
+    }
+    for (size_t p = 0; p < 2; p++) {
+      c.query_gate[p] = 1;
+      c.w1[p] = p == 0 ? (float)weight : 0;
+      c.w2[p] = p == 0 ? (float)sign : (float)-sign;
+      c.b2[p] = -c.w2[p] * 2.2f; /* about SiLU(2.4), so that both logits have the same weight */
+      for (size_t lane = 0; lane < MOL_LANES; lane++)
+        c.item_gates[p * MOL_LANES + lane] = 12.0f;
+    }
+    c.b1[0] = (float)(2.4 - sum);
     check_screen(&c, 0);
     mol_free(&c);
   }
@@ -339,6 +473,10 @@ int main(void)
     cmocka_unit_test(items_pass_where_the_errors_of_logits_add_up),
     cmocka_unit_test(items_pass_where_the_errors_of_hidden_units_add_up),
     cmocka_unit_test(items_pass_where_the_errors_of_weights_add_up),
+    cmocka_unit_test(items_pass_where_the_bf16_errors_of_logits_add_up),
+    cmocka_unit_test(items_pass_where_the_bf16_errors_of_hidden_units_add_up),
+    cmocka_unit_test(items_pass_where_the_bf16_errors_of_logits_lower_the_mean),
+    cmocka_unit_test(items_pass_where_the_products_of_low_bytes_add_up),
     cmocka_unit_test(lanes_are_appended),
     cmocka_unit_test(infinite_gates_pass),
     cmocka_unit_test(few_items_of_a_random_model_pass),
@@ -357,6 +495,16 @@ int main(void)
     if (!is_own && (machine->mol_screen || isa != isa_detect()))
       continue;
     print_message("level %s\n", isa_name(isa));
+    n_failed += cmocka_run_group_tests(tests, NULL, NULL);
+  }
+  if (isa_detect() >= ISA_AVX512_VNNI) {
+    static struct kernels modelled;
+    modelled = *machine;
+    mol_screen_model(&modelled);
+    machine = &modelled;
+    one_of = 20; /* they take long */
+    each_lane = 8;
+    print_message("level amx with tiles in plain C\n");
     n_failed += cmocka_run_group_tests(tests, NULL, NULL);
   }
   return n_failed;
