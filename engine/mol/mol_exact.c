@@ -219,11 +219,13 @@ err_t mol_exact_scan(const struct mol_columns *c, struct search_batch *batch, co
     TRY(mol_exact_query_init(c, batch, q, &gathered, floors[q], &queries[q]));
   size_t n_chunks = (walk.n + SHORTLIST_CHUNK - 1) / SHORTLIST_CHUNK;
   size_t n_each = batch->n < CLAIM_CHUNKS ? CLAIM_CHUNKS / batch->n : 1;
-  mol_screening_begin(batch->kernels);
   while (mol_exact_query_claim(queries, batch, JOB_SCAN, n_chunks, n_each, &steps)) {
+    mol_screening_begin(batch->kernels);
     for (size_t i = steps.first; i < steps.end; i++)
       search_chunk(c, batch, queries, &walk, i * SHORTLIST_CHUNK, tiles);
+    mol_screening_end(batch->kernels);
   }
+  mol_screening_begin(batch->kernels);
   mol_exact_query_finish(queries, batch);
   mol_screening_end(batch->kernels);
   return ERR_OK;

@@ -299,11 +299,13 @@ err_t mol_exact_scan_admitted(const struct mol_columns *c, struct search_batch *
   struct share_steps steps;
 
   TRY(init(&s, floors));
-  mol_screening_begin(batch->kernels);
   while (mol_exact_query_claim(s.queries, batch, job, n_chunks, n_each, &steps)) {
+    mol_screening_begin(batch->kernels);
     for (size_t i = steps.first; i < steps.end; i++)
       search_chunk(&s, i * CHUNK);
+    mol_screening_end(batch->kernels);
   }
+  mol_screening_begin(batch->kernels);
   flush(&s);
   mol_exact_query_finish(s.queries, batch);
   mol_screening_end(batch->kernels);

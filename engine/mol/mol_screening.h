@@ -29,7 +29,8 @@ struct mol_screening {
 err_t mol_screening_init(const struct mol_columns *c, struct search_batch *batch, size_t q, const struct mol_tile *tile,
                          struct mol_screening **out);
 
-/* Call these before and after the calls of the functions below, on each thread. */
+/* Call these before and after the calls of the functions below, on each thread. Claim no steps between the two: a claim
+ * may search something else in the same thread (share.h). */
 void mol_screening_begin(const struct kernels *kernels);
 void mol_screening_end(const struct kernels *kernels);
 

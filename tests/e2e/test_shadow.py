@@ -215,6 +215,7 @@ class Shadow(Case):
         row = self.await_compared(3, 100)
         self.assertEqual((row["overlap"], row["correlation"], row["dropped"]["failed"]), (1, 1, 0))
         self.assertGreater(row["compared"], 50)
+        self.assertEqual(self.daemon.ctl("model", "list", "boks", code=2), "")
         listed = self.daemon.ctl("model", "list", "books")
         self.assertRegex(listed, r"compared for 100 % of the queries: \d+ so far, overlap 1.0000, correlation 1.0000")
 

@@ -41,7 +41,7 @@ static err_t run_list(struct ctl_model_request *r)
     }
     if (r->daemons.n > 1)
       printf("%s%s\n", i ? "\n" : "", http_get_base(r->daemons.http[i]));
-    ctl_model_list_print(models, r->space, stdout);
+    TRY(ctl_model_list_print(models, r->space, stdout));
   }
   return ERR_OK;
 }

@@ -101,15 +101,35 @@ static void print_row(const json_t *row, FILE *out)
   print_shadow(json_object_get(row, "shadow"), out);
 }
 
-void ctl_model_list_print(const json_t *models, const char *space, FILE *out)
+static bool is_in(const json_t *row, const char *space)
+{
+  return !space || strcmp(text_of(row, "space"), space) == 0;
+}
+
+static bool has_space(const json_t *models, const char *space)
 {
   const json_t *row;
   size_t i;
 
+  json_array_foreach(json_object_get(models, "generations"), i, row)
+  {
+    if (is_in(row, space))
+      return true;
+  }
+  return !space;
+}
+
+err_t ctl_model_list_print(const json_t *models, const char *space, FILE *out)
+{
+  const json_t *row;
+  size_t i;
+
+  if (!has_space(models, space))
+    FAIL(ERR_USAGE, "the daemon has no space \"%s\"; sluicectl model list shows all", space);
   fprintf(out, "%-24s %-8s %-9s %14s %11s  %s\n", "GENERATION", "", "PHASE", "ITEMS", "COVERAGE", "DIGEST");
   json_array_foreach(json_object_get(models, "generations"), i, row)
   {
-    if (!space || strcmp(text_of(row, "space"), space) == 0)
+    if (is_in(row, space))
       print_row(row, out);
   }
   if (*text_of(models, "problem"))
@@ -118,4 +138,5 @@ void ctl_model_list_print(const json_t *models, const char *space, FILE *out)
     fprintf(out, "%" PRIu64 " %s made no sense, the newest at %s\n", ctl_json_count(models, "refused_records"),
             ctl_format_plural(ctl_json_count(models, "refused_records"), "record", "records"),
             text_of(models, "refused"));
+  return ERR_OK;
 }

@@ -6,10 +6,14 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "base/err.h"
+
 /* Print the generations of /status's `models`, and what is wrong.
  *
  * space  NULL: of all spaces
+ *
+ * Returns ERR_USAGE if there is no such space.
  */
-void ctl_model_list_print(const json_t *models, const char *space, FILE *out);
+err_t ctl_model_list_print(const json_t *models, const char *space, FILE *out);
 
 #endif

@@ -264,12 +264,101 @@ static void queries_that_are_searched_alone_begin_with_their_floors(void **state
   world_close(&w);
 }
 
+/* Screens that a search has begun, and searches that ran between the steps of others. */
+static struct {
+  const struct kernels *real;
+  bool is_on;
+  size_t n_screened, n_between;
+} watched;
+
+static void watch_begin(void)
+{
+  assert_false(watched.is_on);
+  watched.is_on = true;
+  watched.real->mol_screen_begin();
+}
+
+static void watch_end(void)
+{
+  assert_true(watched.is_on);
+  watched.is_on = false;
+  watched.real->mol_screen_end();
+}
+
+static uint32_t watch_logits(const struct mol_shape *shape, const struct mol_reduced_gate *gate,
+                             const struct mol_screen_query *query, const uint32_t *items, float threshold,
+                             uint32_t *logits)
+{
+  assert_true(watched.is_on);
+  watched.n_screened++;
+  return watched.real->mol_screen_logits(shape, gate, query, items, threshold, logits);
+}
+
+static uint32_t watch_screen(const struct mol_shape *shape, const struct mol_reduced_gate *gate,
+                             const struct mol_screen_query *query, const struct mol_screen_rows *items, float threshold,
+                             float *scratch)
+{
+  assert_true(watched.is_on);
+  return watched.real->mol_screen(shape, gate, query, items, threshold, scratch);
+}
+
+/* Search for another query between two steps. */
+static void search_between(void *context)
+{
+  struct world *w = context;
+  struct answer answer;
+
+  assert_false(watched.is_on);
+  watched.n_between++;
+  fixture_search(w->engine, w->judge, &w->queries[MAX_BATCH - 1], 1, &answer);
+  assert_false(watched.is_on);
+}
+
+/* A search may end what another one of its thread has begun. So screens are off wherever a search may pause. */
+static void searches_that_pause_have_no_screen_on(void **state)
+{
+  enum { N = MAX_BATCH - 1 };
+  static const size_t shares[] = { LOTS, 700, 100, 10 }; /* in blocks; together; apart; alone */
+  static struct world w;
+  static struct kernels watching;
+
+  (void)state;
+  world_open(&w, "small_uid", isa_detect(), 5000, 1);
+  watched.real = w.engine->kernels;
+  watching = *watched.real;
+  if (!watching.mol_screen) {
+    world_close(&w);
+    skip();
+  }
+  watching.mol_screen_begin = watch_begin;
+  watching.mol_screen_end = watch_end;
+  watching.mol_screen_logits = watch_logits;
+  watching.mol_screen = watch_screen;
+  w.engine->kernels = &watching;
+  put_items(&w, true);
+  set_query(&w, N, 0, LOTS - 1);
+  for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
+    struct answer answers[N];
+    watched.n_between = 0;
+    for (size_t q = 0; q < N; q++)
+      set_query(&w, q, q * (LOTS - shares[i]) / N, q * (LOTS - shares[i]) / N + shares[i] - 1);
+    searcher_set_pause(w.searcher, w.judge, search_between, &w);
+    fixture_search(w.engine, w.searcher, w.queries, N, answers);
+    searcher_set_pause(w.searcher, w.judge, NULL, NULL);
+    assert_true(watched.n_between > 1);
+    check_batch(&w, N);
+  }
+  assert_true(watched.n_screened > 0);
+  world_close(&w);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(filters_of_their_own_are_searched_exactly_at_every_level),
     cmocka_unit_test(threads_that_share_filtered_searches_return_the_same),
     cmocka_unit_test(queries_that_are_searched_alone_begin_with_their_floors),
+    cmocka_unit_test(searches_that_pause_have_no_screen_on),
   };
 
   dice.state = dice_seed();
