@@ -174,17 +174,20 @@ static size_t count_layout(const struct open_join *join, uint32_t n_shards)
   return n;
 }
 
-/* The shards say how much time is left, by their own clocks; the latest counts. Our wall clock does not matter. */
+/* The shards say how much time is left, by their own clocks; the latest counts. Our wall clock does not matter. A shard
+ * for which no time is left says nothing: its clock may be ahead of the others'. */
 static void set_time(struct open_joins *j, struct open_join *join, const struct partial *partial, int64_t now_ns)
 {
   int64_t wait_end_ns = join->since_ns + j->wait_ns, end_ns = wait_end_ns;
+  bool says_nothing = partial->has_deadline && partial->left_us == 0;
 
-  if (partial->has_deadline && partial->left_us < (uint64_t)j->wait_ns / 1000)
+  if (partial->has_deadline && !says_nothing && partial->left_us < (uint64_t)j->wait_ns / 1000)
     end_ns = now_ns + (int64_t)partial->left_us * 1000;
   if (end_ns > wait_end_ns)
     end_ns = wait_end_ns;
-  if (end_ns > join->give_up_ns)
+  if (!join->has_time || (!says_nothing && end_ns > join->give_up_ns))
     join->give_up_ns = end_ns;
+  join->has_time |= !says_nothing;
   if (join->give_up_ns < j->due_ns)
     j->due_ns = join->give_up_ns;
 }

@@ -28,9 +28,10 @@ struct open_join {
   struct query_digest digest;
   struct span key; /* of the records; lives as long as the join */
   int32_t partition;
-  int64_t first_offset; /* of its first part */
-  int64_t since_ns;     /* when that came */
-  int64_t give_up_ns;
+  int64_t first_offset;    /* of its first part */
+  int64_t since_ns;        /* when that came */
+  int64_t give_up_ns;      /* the end of the wait, until a shard has said how much time is left */
+  bool has_time;           /* one has */
   int64_t end_then;        /* of the partition, when the wait was over: it is read to there first; 0: it is not over */
   struct open_part *parts; /* in no order */
   size_t n_parts;

@@ -141,6 +141,25 @@ static void a_deadline_ends_the_wait_and_the_latest_of_the_shards_counts(void **
   assert_int_equal(open_joins_due_ns(joins), WAIT_NS);
 }
 
+/* The clock of a shard may be ahead of the deadline. Its part may come first, between or last. */
+static void a_shard_for_which_no_time_is_left_does_not_end_the_wait(void **state)
+{
+  (void)state;
+  for (uint32_t place = 0; place < 3; place++) {
+    for (uint32_t shard = 0; shard < 3; shard++)
+      add_within("q", shard, 4, (struct where){ 0, 1 + shard }, 0, true, shard == place ? 0 : 300 + 100 * shard);
+    int64_t end_ns = place == 2 ? 400000 : 500000; /* the latest of the others */
+    open_joins_note_time(joins, end_ns - 1, NULL, 0);
+    assert_int_equal(take("q"), 0);
+    open_joins_note_time(joins, end_ns, NULL, 0);
+    assert_int_equal(take("q"), 3);
+  }
+  add_within("q", 0, 2, (struct where){ 0, 9 }, 0, true, 0); /* the other one may have time, or be away */
+  assert_int_equal(open_joins_due_ns(joins), WAIT_NS);
+  add_within("q", 1, 2, (struct where){ 0, 10 }, 0, true, 0);
+  assert_int_equal(take("q"), 2);
+}
+
 static void no_deadline_prolongs_the_wait(void **state)
 {
   (void)state;
@@ -307,6 +326,7 @@ int main(void)
     cmocka_unit_test_setup_teardown(parts_of_another_layout_do_not_complete_a_query, open_all, close_all),
     cmocka_unit_test_setup_teardown(a_query_waits_from_its_first_part_on, open_all, close_all),
     cmocka_unit_test_setup_teardown(a_deadline_ends_the_wait_and_the_latest_of_the_shards_counts, open_all, close_all),
+    cmocka_unit_test_setup_teardown(a_shard_for_which_no_time_is_left_does_not_end_the_wait, open_all, close_all),
     cmocka_unit_test_setup_teardown(no_deadline_prolongs_the_wait, open_all, close_all),
     cmocka_unit_test_setup_teardown(a_query_is_kept_until_its_partition_is_read_to_the_end_that_it_had, open_all,
                                     close_all),
