@@ -296,8 +296,8 @@ void mol_screen_prepare(const struct mol_shape *shape, const struct mol_reduced_
   double inv_temperature = (double)shape->inv_temperature, squares = 0, worst = 0;
 
   int8_t *tiles = (int8_t *)numbers;
-  memset(numbers, 0, mol_screen_query_numbers(shape) * sizeof *numbers);
   numbers += tile_numbers(shape);
+  memset(numbers, 0, (mol_screen_query_numbers(shape) - tile_numbers(shape)) * sizeof *numbers);
   for (size_t n = 0; n < n_query; n++) {
     int16_t *row = numbers + (n / SCREEN_OUTPUTS * n_pairs * SCREEN_OUTPUTS + n % SCREEN_OUTPUTS) * 2;
     double lost = 0;

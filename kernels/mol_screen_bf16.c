@@ -214,51 +214,64 @@ static int8_t low_of(int16_t x)
   return (int8_t)(x - high_of(x) * (1 << SCREEN_LOW_BITS));
 }
 
-/* Return number k of query component n. */
-static int16_t number_at(const struct mol_shape *shape, const int16_t *numbers, size_t n, size_t k)
+/* The row of component n in its tile of chunk c. */
+static size_t row_at(const struct mol_shape *shape, size_t n, size_t c)
+{
+  size_t tile = n / SCREEN_TILE_QUERY * chunks_of(shape) + c;
+
+  return (tile * SCREEN_TILE_ROWS + n % SCREEN_TILE_QUERY) * SCREEN_TILE_BYTES;
+}
+
+/* The row of its low bytes. */
+static size_t low_row_at(const struct mol_shape *shape, size_t n, size_t c)
+{
+  return row_at(shape, n, c) + SCREEN_TILE_QUERY * SCREEN_TILE_BYTES;
+}
+
+/* A component's row has its high bytes, then zeros; the row of its low bytes has these, then the high ones. Items have
+ * high bytes, then low ones: the rows' products are h h, and l h + h l. */
+static void fill_tiles(const struct mol_shape *shape, const int16_t *numbers, int8_t *tiles)
 {
   size_t n_pairs = (shape->component_dim + 1) / 2;
 
-  return numbers[(n / SCREEN_OUTPUTS * n_pairs * SCREEN_OUTPUTS + k / 2 * SCREEN_OUTPUTS + n % SCREEN_OUTPUTS) * 2 +
-                 k % 2];
-}
-
-/* Row i of a tile has the high bytes of component i, then zeros; row SCREEN_TILE_QUERY + i its low bytes, then the high
- * ones. Items have high bytes, then low ones: the rows' products are h h, and l h + h l. */
-static void fill_tiles(const struct mol_shape *shape, const int16_t *numbers, int8_t *tiles)
-{
-  size_t n_chunks = chunks_of(shape);
-
   memset(tiles, 0, mol_screen_bf16_query_bytes(shape));
   for (size_t n = 0; n < shape->n_query_components; n++) {
+    const int16_t *from = numbers + (n / SCREEN_OUTPUTS * n_pairs * SCREEN_OUTPUTS + n % SCREEN_OUTPUTS) * 2;
     for (size_t k = 0; k < shape->component_dim; k++) {
-      int16_t x = number_at(shape, numbers, n, k);
-      size_t tile = n / SCREEN_TILE_QUERY * n_chunks + k / SCREEN_TILE_INPUTS, at = k % SCREEN_TILE_INPUTS;
-      int8_t *row = tiles + (tile * SCREEN_TILE_ROWS + n % SCREEN_TILE_QUERY) * SCREEN_TILE_BYTES;
-      int8_t *low_row = row + SCREEN_TILE_QUERY * SCREEN_TILE_BYTES;
-      row[at] = high_of(x);
+      int16_t x = from[k / 2 * SCREEN_OUTPUTS * 2 + k % 2];
+      size_t c = k / SCREEN_TILE_INPUTS, at = k % SCREEN_TILE_INPUTS;
+      int8_t *low_row = tiles + low_row_at(shape, n, c);
+      tiles[row_at(shape, n, c) + at] = high_of(x);
       low_row[at] = low_of(x);
       low_row[SCREEN_TILE_INPUTS + at] = high_of(x);
     }
   }
 }
 
+/* The dot product of the low bytes of two components. */
+static int32_t low_dot(const struct mol_shape *shape, const int8_t *tiles, size_t i, size_t j)
+{
+  int32_t dot = 0;
+
+  for (size_t c = 0; c < chunks_of(shape); c++) {
+    const int8_t *a = tiles + low_row_at(shape, i, c), *b = tiles + low_row_at(shape, j, c);
+    for (size_t k = 0; k < SCREEN_TILE_INPUTS; k++)
+      dot += a[k] * b[k];
+  }
+  return dot;
+}
+
 /* Return a bound on |L_F|, and the norm of the longest row. */
-static double low_norm(const struct mol_shape *shape, const int16_t *numbers, double *longest)
+static double low_norm(const struct mol_shape *shape, const int8_t *tiles, double *longest)
 {
   double largest = 0;
 
   *longest = 0;
   for (size_t i = 0; i < shape->n_query_components; i++) {
     double sum = 0;
-    for (size_t j = 0; j < shape->n_query_components; j++) {
-      long dot = 0;
-      for (size_t k = 0; k < shape->component_dim; k++)
-        dot += (long)low_of(number_at(shape, numbers, i, k)) * low_of(number_at(shape, numbers, j, k));
-      sum += fabs((double)dot);
-      if (i == j)
-        *longest = fmax(*longest, sqrt((double)dot));
-    }
+    for (size_t j = 0; j < shape->n_query_components; j++)
+      sum += fabs((double)low_dot(shape, tiles, i, j));
+    *longest = fmax(*longest, sqrt((double)low_dot(shape, tiles, i, i)));
     largest = fmax(largest, sum);
   }
   return sqrt(largest);
@@ -275,7 +288,7 @@ void mol_screen_bf16_prepare(const struct mol_shape *shape, const struct mol_scr
   double item_rest = sqrt(dim) * 0.51 / (double)SCREEN_BYTES_SCALE * 1.001, rounding = (dim + 8) * 2 * u;
   double low_item =
       sqrt(dim) * (1 << (SCREEN_LOW_BITS - 1)) / ((double)SCREEN_BYTES_SCALE * (double)SCREEN_QUERY_SCALE);
-  double low = low_norm(shape, numbers, &longest) * low_item, all = sizes->rest + sizes->spectral * item_rest + low;
+  double low = low_norm(shape, tiles, &longest) * low_item, all = sizes->rest + sizes->spectral * item_rest + low;
   double logits_error = inv_temperature * (all * sqrt(n_items) + rounding * sqrt(l));
   double logit_error = inv_temperature * (sizes->worst_rest * 1.001 + item_rest * 1.1 + longest * low_item + rounding +
                                           BF16_ERROR * 1.01);

@@ -343,6 +343,23 @@ static void fill_last_tile(const struct mol_screen_rows *items, size_t n_pairs, 
   }
 }
 
+/* What is known of an item, for delta: sums of squares. */
+struct bf16_sizes {
+  floats logits[REGS], hidden[REGS]; /* |l^|^2, |h~|^2 */
+};
+
+/* Step 6: delta of FLOATS_N items. lost: |l~ - l^|^2, [MOL_LANES]. */
+static floats find_delta(const struct mol_screen_bf16 *s, float query_delta, int v, const float *lost,
+                         const struct bf16_sizes *sizes, const struct screen_sums *sums)
+{
+  floats delta = floats_set1(query_delta);
+
+  delta = floats_fma(floats_set1(s->per_lost), _mm512_sqrt_ps(floats_load(lost + v * FLOATS_N)), delta);
+  delta = floats_fma(floats_set1(s->per_logits), _mm512_sqrt_ps(sizes->logits[v]), delta);
+  delta = floats_fma(floats_set1(s->per_hidden), _mm512_sqrt_ps(sizes->hidden[v]), delta);
+  return floats_fma(floats_set1(s->per_gate), screen_sums_largest(sums, v), delta);
+}
+
 static uint32_t mol_screen_bf16(const struct mol_shape *shape, const struct mol_reduced_gate *gate,
                                 const struct mol_screen_query *query, const struct mol_screen_rows *items,
                                 float threshold, float *scratch)
@@ -350,41 +367,35 @@ static uint32_t mol_screen_bf16(const struct mol_shape *shape, const struct mol_
   const struct mol_screen_bf16 *s = &gate->screen.bf16;
   struct bf16_scratch part = { .last = (uint32_t *)(void *)scratch };
   const struct silu_lines lines = load_lines(s), exponents = exponent_lines(&lines);
-  floats hidden[REGS], norms[REGS];
+  const float *lost = (const float *)(const void *)(items->logits + gate->screen.n_pairs * items->step);
+  struct bf16_sizes sizes = { 0 };
   struct screen_sums sums;
   uint32_t passing = 0;
 
   part.hidden = part.last + TILE_PAIRS * MOL_LANES;
   part.sums = (float(*)[MOL_LANES])(void *)(part.hidden + s->n_hidden / 2 * MOL_LANES);
-  struct tile_inputs in = { items->logits, items->step * sizeof *items->logits, gate->screen.n_pairs / TILE_PAIRS,
-                            part.last };
-  struct tile_inputs in_2 = { part.hidden, WORDS_STEP, s->in_tiles[1], NULL };
+  struct tile_inputs logits = { items->logits, items->step * sizeof *items->logits, gate->screen.n_pairs / TILE_PAIRS,
+                                part.last };
+  struct tile_inputs hidden = { part.hidden, WORDS_STEP, s->in_tiles[1], NULL };
   struct bf16_weigh weigh = { .screen = &gate->screen,
                               .items = items,
                               .query_gate = query->gate,
                               .logit_unit = s->logit_unit,
                               .threshold = threshold - query->bf16.slack };
 
-  if (in.n_whole < s->in_tiles[0])
+  if (logits.n_whole < s->in_tiles[0])
     fill_last_tile(items, gate->screen.n_pairs, part.last);
-  UNROLL for (int v = 0; v < REGS; v++) hidden[v] = norms[v] = floats_zero();
   for (size_t j = 0; j < s->n_hidden; j += SCREEN_BF16_OUTPUTS) {
-    multiply_layer(s->w1 + j * s->in_tiles[0] * SCREEN_TILE_INPUTS, s->in_tiles[0], &in, part.sums);
-    activate_outputs(&lines, part.sums, s->b1 + j, part.hidden + j / 2 * MOL_LANES, hidden);
+    multiply_layer(s->w1 + j * s->in_tiles[0] * SCREEN_TILE_INPUTS, s->in_tiles[0], &logits, part.sums);
+    activate_outputs(&lines, part.sums, s->b1 + j, part.hidden + j / 2 * MOL_LANES, sizes.hidden);
   }
   screen_sums_begin(&sums);
   for (size_t o = 0; o < s->n_out; o += SCREEN_BF16_OUTPUTS) {
-    multiply_layer(s->w2 + o * s->in_tiles[1] * SCREEN_TILE_INPUTS, s->in_tiles[1], &in_2, part.sums);
-    weigh_outputs(&weigh, &exponents, o, part.sums, &sums, norms);
+    multiply_layer(s->w2 + o * s->in_tiles[1] * SCREEN_TILE_INPUTS, s->in_tiles[1], &hidden, part.sums);
+    weigh_outputs(&weigh, &exponents, o, part.sums, &sums, sizes.logits);
   }
   for (int v = 0; v < REGS; v++) {
-    floats delta = floats_set1(query->bf16.delta);
-    const float *lost = (const float *)(const void *)(items->logits + gate->screen.n_pairs * items->step);
-    floats lost_norm = _mm512_sqrt_ps(floats_load(lost + v * FLOATS_N));
-    delta = floats_fma(floats_set1(s->per_lost), lost_norm, delta);
-    delta = floats_fma(floats_set1(s->per_logits), _mm512_sqrt_ps(norms[v]), delta);
-    delta = floats_fma(floats_set1(s->per_hidden), _mm512_sqrt_ps(hidden[v]), delta);
-    delta = floats_fma(floats_set1(s->per_gate), screen_sums_largest(&sums, v), delta);
+    floats delta = find_delta(s, query->bf16.delta, v, lost, &sizes, &sums);
     passing |= (uint32_t)screen_sums_pass(&sums, v, delta, shape->n_query_components * shape->n_item_components)
                << v * FLOATS_N;
   }
