@@ -47,14 +47,36 @@ bool model_rows_is_mark(const struct store_model_record *row, struct space_name 
   return true;
 }
 
+enum { MARK_BYTES = SPACE_NAME_MAX + 2 }; /* with a zero byte */
+
+/* Write the key of the mark of a generation, by its canonical name. Returns false if it does not fit into a store. */
+static bool write_mark(const char *name, char key[MARK_BYTES], struct span *out)
+{
+  *out = span_of(key, (size_t)snprintf(key, MARK_BYTES, "%c%s", mark, name));
+  return out->n <= SPACE_NAME_MAX;
+}
+
 err_t model_rows_put_mark(struct store *store, const char *name, const struct store_position *position)
 {
-  char key[SPACE_NAME_MAX + 2];
+  char key[MARK_BYTES];
   struct store_model_record row = { .has_value = true };
 
-  row.key = span_of(key, (size_t)snprintf(key, sizeof key, "%c%s", mark, name));
-  if (row.key.n > SPACE_NAME_MAX)
+  if (!write_mark(name, key, &row.key))
     return ERR_OK;
   err_code_t err = store_models_put(store, &row, 1, position);
   return err == ERR_STORE_FULL ? ERR_OK : err;
+}
+
+err_t model_rows_unmark(struct span space, uint32_t generation, struct region *region, struct store_model_record *rows,
+                        size_t *n)
+{
+  const struct space_name name = { space, generation };
+  char canonical[SPACE_NAME_MAX + 1], key[MARK_BYTES];
+  struct store_model_record row = { .has_value = false };
+
+  if (!space_name_print(&name, canonical) || !write_mark(canonical, key, &row.key))
+    return ERR_OK;
+  TRY(region_copy(region, row.key, &row.key));
+  rows[(*n)++] = row;
+  return ERR_OK;
 }

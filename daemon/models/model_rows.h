@@ -38,4 +38,16 @@ bool model_rows_is_mark(const struct store_model_record *row, struct space_name 
  */
 err_t model_rows_put_mark(struct store *store, const char *name, const struct store_position *position);
 
+/* Append the row that deletes the mark of a generation, if it may have one, for store_models_put(). It belongs beside a
+ * record from which on the store may have parts of it again.
+ *
+ * space   the plain name
+ * region  the row's text lives here
+ * rows    room for one more
+ *
+ * Returns ERR_MEMORY.
+ */
+err_t model_rows_unmark(struct span space, uint32_t generation, struct region *region, struct store_model_record *rows,
+                        size_t *n);
+
 #endif

@@ -16,7 +16,7 @@
 #include "daemon/topic/letter_window.h"
 #include "ingest/wire/model_record.h"
 
-enum { POLL_RECORDS = 64 };
+enum { POLL_RECORDS = 64, ROWS_PER_RECORD = 3 /* the record, and marks of two generations */ };
 
 struct models {
   struct models_context with;
@@ -30,8 +30,10 @@ struct models {
   struct store_position position; /* after the records that were taken; the store may stand before it */
   struct letter_window letters;   /* of records that make no sense */
   struct topic_record records[POLL_RECORDS];
-  struct store_model_record rows[POLL_RECORDS];       /* those of the records that make sense */
-  struct model_change changes[POLL_RECORDS];          /* what they say */
+  struct model_change changes[POLL_RECORDS]; /* what the records say that make sense */
+  size_t n_changes;
+  struct store_model_record rows[ROWS_PER_RECORD * POLL_RECORDS]; /* what to store of them */
+  size_t n_rows;
   const struct topic_record *senseless[POLL_RECORDS]; /* the other records */
   size_t n_senseless;
   struct region region;
@@ -113,19 +115,34 @@ static err_t decode(struct models *m, const struct topic_record *record, struct 
   return model_record_decode(record->key, record->has_value, record->value, &m->region, out);
 }
 
-/* Decode the records, and part those that make sense from the others. */
-static err_t decode_all(struct models *m, size_t n_records, size_t *n)
+/* A generation that is added may have parts from now on, and so may the one whose parts it uses. */
+static err_t unmark(struct models *m, const struct model_change *change)
 {
-  *n = m->n_senseless = 0;
+  if (change->kind != MODEL_ADD)
+    return ERR_OK;
+  TRY(model_rows_unmark(change->space, change->generation, &m->region, m->rows, &m->n_rows));
+  if (change->derives_from == 0)
+    return ERR_OK;
+  uint32_t root = model_state_root(&m->state, change->space, change->derives_from);
+  return model_rows_unmark(change->space, root, &m->region, m->rows, &m->n_rows);
+}
+
+/* Decode the records, and part those that make sense from the others. */
+static err_t decode_all(struct models *m, size_t n_records)
+{
+  m->n_changes = m->n_rows = m->n_senseless = 0;
   for (size_t i = 0; i < n_records; i++) {
     const struct topic_record *record = &m->records[i];
-    err_code_t err = decode(m, record, &m->changes[*n]);
+    struct model_change *change = &m->changes[m->n_changes];
+    err_code_t err = decode(m, record, change);
     if (err_class(err) == ERR_CLASS_REJECT) {
       m->senseless[m->n_senseless++] = record;
       continue;
     }
     TRY(err);
-    m->rows[(*n)++] = (struct store_model_record){ record->key, record->has_value, record->value };
+    m->n_changes++;
+    m->rows[m->n_rows++] = (struct store_model_record){ record->key, record->has_value, record->value };
+    TRY(unmark(m, change));
   }
   return ERR_OK;
 }
@@ -142,30 +159,29 @@ static void refuse_senseless(struct models *m)
 
 /* Store the records that make sense. The position does not pass the first one that makes none: its letter comes later.
  */
-static err_t store_rows(struct models *m, size_t n, const struct store_position *read)
+static err_t store_rows(struct models *m, const struct store_position *read)
 {
   struct store_position next = m->n_senseless > 0 ? topic_position_before(m->senseless[0]) : *read;
 
   if (m->topic.is_another_one) /* the letters are of the former one */
     letter_window_forget(&m->letters);
-  return store_models_put(m->with.store, m->rows, n, position_to_store(m, &next));
+  return store_models_put(m->with.store, m->rows, m->n_rows, position_to_store(m, &next));
 }
 
 /* Store first: what is done must not be forgotten by a crash. */
 static err_t take(struct models *m, size_t n_records)
 {
   const struct store_position *position = models_topic_position(&m->topic);
-  size_t n;
 
-  TRY(decode_all(m, n_records, &n));
-  TRY(store_rows(m, n, position));
+  TRY(decode_all(m, n_records));
+  TRY(store_rows(m, position));
   m->position = *position;
   m->has_position = true;
   m->topic.is_another_one = false;
   refuse_senseless(m);
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < m->n_changes; i++)
     TRY(model_state_apply(&m->state, &m->changes[i]));
-  log_info("model_records", "records=%zu next=%" PRId64, n, m->position.at.next);
+  log_info("model_records", "records=%zu next=%" PRId64, m->n_changes, m->position.at.next);
   return ERR_OK;
 }
 
