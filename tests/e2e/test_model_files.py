@@ -16,6 +16,7 @@ from pathlib import Path
 import data
 import models
 import real_broker
+import safetensors_io
 import wire
 from generations import digest, part_name
 from harness import SLOWNESS, Case, Daemon, System, TopicReader, build_dir, eventually, merged
@@ -227,9 +228,15 @@ class ModelFiles(Case):
         self.await_problem(3, "1 of 1 chunks are missing")
         self.ask(2, "books@2")
 
-    def test_a_file_that_is_no_model_fails_at_once(self):
+    def test_a_file_that_is_no_model_is_not_added(self):
         path = self.system.folder / "text.safetensors"
         path.write_text("no model")
+        self.upload(2, path=path, code=1)
+        self.assertEqual((self.row(2), self.live_chunks()), ({}, set()))
+
+    def test_a_model_that_a_daemon_cannot_use_fails_at_once(self):
+        path = self.system.folder / "empty.safetensors"
+        safetensors_io.write(path, {}, {"sluice.similarity": "recjpq"})
         began = time.monotonic()
         self.upload(2, path=path, code=1)
         self.assertLess(time.monotonic() - began, 50 * SLOWNESS)  # not after --timeout-s

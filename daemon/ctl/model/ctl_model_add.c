@@ -12,6 +12,8 @@
 #include "base/sha256.h"
 #include "daemon/ctl/model/ctl_model_files.h"
 #include "daemon/ctl/model/ctl_model_topic.h"
+#include "engine/model/safetensors.h"
+#include "engine/similarity/similarity.h"
 
 static err_t digest_of(const char *path, char hex[SHA256_HEX_BYTES])
 {
@@ -24,6 +26,16 @@ static err_t digest_of(const char *path, char hex[SHA256_HEX_BYTES])
   if (err)
     FAIL(err, "%s has no digest: %s", path, err_message());
   return ERR_OK;
+}
+
+/* A file that is no model would use up a number. Whether a daemon can use the model, it says itself. */
+static err_t verify_model(const char *path)
+{
+  AUTO(safetensors_close) struct safetensors *file = NULL;
+  const struct similarity *similarity;
+
+  TRY(safetensors_map(path, &file));
+  return similarity_of(file, &similarity);
 }
 
 /* Choose the number after the largest that was ever used, as the control topic or a daemon says. */
@@ -142,6 +154,7 @@ err_t ctl_model_add(struct ctl_model_request *r)
     FAIL(ERR_USAGE, "model add expects --file");
   TRY(ctl_model_request_verify(r));
   TRY(digest_of(r->file, digest));
+  TRY(verify_model(r->file));
   TRY(choose_path(r, absolute));
   TRY(ctl_model_topic_read(r->ctx, &r->state));
   TRY(ctl_model_request_ask(r));
