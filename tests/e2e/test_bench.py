@@ -128,6 +128,15 @@ class Measures(Bench):
         for query in self.sent():
             self.assertEqual((query.attributes, query.mmr.candidates, query.boosts[0].weight), (["price"], 20, 0.5))
 
+    def test_a_plot_that_cannot_be_written_is_refused_before_the_first_query(self):
+        self.sent()
+        _, said = self.bench("--space", "films", "--count", 5, "--plot", folder / "absent" / "plot.svg", code=1)
+        self.assertIn("absent/plot.svg\" cannot be written: No such file", said)
+        plot = folder / "not-drawn.svg"
+        self.bench("--space", "nowhere", "--count", 5, "--plot", plot, code=2)
+        self.assertFalse(plot.exists())
+        self.assertEqual(self.sent(), [])
+
     def test_errors_are_counted_by_their_code(self):
         lines = folder / "errors.jsonl"
         lines.write_text('{"space": "films", "vector": [1, 0, 0]}\n{"space": "nowhere", "vector": [1]}\n'

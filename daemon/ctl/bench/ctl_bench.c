@@ -147,6 +147,8 @@ static err_t run_bench(const struct ctl_options *options, int argc, char **argv)
   if (r.count > COUNT_MAX)
     FAIL(ERR_USAGE, "--rate and --duration-s would be %s queries; at most %s are kept", ctl_format_count(r.count).s,
          ctl_format_count(COUNT_MAX).s);
+  if (r.plot)
+    TRY(ctl_bench_svg_verify(r.plot));
   TRY(ctl_context_open(options, &r.ctx));
   r.options.answer_topic = r.ctx->config->query.answer_topic;
   TRY(find_space(&r));

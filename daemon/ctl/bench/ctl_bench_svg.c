@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/log.h"
 #include "daemon/ctl/text/ctl_format.h"
 
 enum { WIDTH = 720, HEIGHT = 320, LEFT = 40, TOP = 90, BOTTOM = 40, NAME_STEP = 16, LABEL_BINS = 4 };
@@ -74,14 +76,37 @@ static void draw(const struct ctl_bench_report *report, FILE *out)
   fputs("</svg>\n", out);
 }
 
+static err_t refuse(const char *path)
+{
+  FAIL(ERR_SYSTEM, "--plot: %s cannot be written: %s", log_quote(span_of_str(path)), strerror(errno));
+}
+
+static err_t open_file(const char *path, const char *mode, FILE **out)
+{
+  *out = fopen(path, mode);
+  return *out ? ERR_OK : refuse(path);
+}
+
+err_t ctl_bench_svg_verify(const char *path)
+{
+  struct stat status;
+  bool exists = stat(path, &status) == 0;
+  FILE *file;
+
+  if (exists && !S_ISREG(status.st_mode)) /* whoever reads a pipe would see it end */
+    return ERR_OK;
+  TRY(open_file(path, "ae", &file));
+  fclose(file);
+  if (!exists)
+    remove(path);
+  return ERR_OK;
+}
+
 err_t ctl_bench_svg_write(const char *path, const struct ctl_bench_report *report)
 {
-  FILE *file = fopen(path, "we");
+  FILE *file;
 
-  if (!file)
-    FAIL(ERR_SYSTEM, "--plot: %s cannot be written: %s", path, strerror(errno));
+  TRY(open_file(path, "we", &file));
   draw(report, file);
-  if (fclose(file) != 0)
-    FAIL(ERR_SYSTEM, "--plot: %s cannot be written: %s", path, strerror(errno));
-  return ERR_OK;
+  return fclose(file) == 0 ? ERR_OK : refuse(path);
 }
