@@ -93,6 +93,7 @@ class Arrays(Loads):
         bad[3, 1] = np.nan
         path = folder / "two.safetensors"
         safetensors_io.write(path, {"a": good, "b": good}, {})
+        (folder / "same.txt").write_text("a\nb\nc\nb\n")
         before = len(written())
         for words, says in {
             (self.npy("wide", np.zeros((4, 5), np.float32)),): "have 5 numbers where space films needs 3",
@@ -100,6 +101,9 @@ class Arrays(Loads):
             (self.npy("nan", bad),): "row 3: number 1 is nan",
             (self.npy("whole", np.zeros((4, 3), np.int64)),): "space films needs vectors",
             (self.npy("good", good), "--keys", self.npy("few", np.arange(3))): "has 3 keys, but the array has 4 rows",
+            (self.npy("good", good), "--keys", self.npy("same", np.array([7, 8, -9, 8]))):
+                'rows 1 and 3 have the same key "8"',
+            (self.npy("good", good), "--keys", folder / "same.txt"): 'lines 2 and 4 have the same key "b"',
             (self.npy("none", good[:0]),): "nothing to load",
             (folder / "absent.npy",): "No such file",
             (path, "--tensor", "c"): 'there is no tensor "c"',

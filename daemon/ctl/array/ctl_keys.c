@@ -8,7 +8,10 @@
 #include <stdlib.h>
 
 #include "base/auto_close.h"
+#include "base/compare.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "base/size.h"
 
 static err_t add_line(struct ctl_keys *k, const char *path, struct span line)
 {
@@ -74,6 +77,63 @@ void ctl_keys_fini(struct ctl_keys *k)
   ctl_array_fini(&k->numbers);
   mem_free(&k->lines);
   region_fini(&k->region);
+}
+
+/* A key and its row. The key is first: so the orders of base/compare.h are theirs. */
+struct line_row {
+  struct span key;
+  size_t row;
+};
+struct number_row {
+  int64_t key;
+  size_t row;
+};
+
+static err_t refuse_same(const struct ctl_keys *k, const char *path, size_t a, size_t b)
+{
+  char key[ITEM_KEY_MAX + 1];
+  size_t from = k->lines ? 1 : 0; /* lines are counted from 1 on */
+
+  FAIL(ERR_ITEM, "%s: %s %zu and %zu have the same key %s: only one of the two items would be left", path,
+       k->lines ? "lines" : "rows", size_min(a, b) + from, size_max(a, b) + from, log_quote(ctl_keys_get(k, a, key)));
+}
+
+static err_t verify_lines(const struct ctl_keys *k, const char *path)
+{
+  AUTO(mem_free) struct line_row *rows = NULL;
+
+  TRY(mem_array(k->n_lines, sizeof *rows, &rows));
+  for (size_t i = 0; i < k->n_lines; i++)
+    rows[i] = (struct line_row){ k->lines[i], i };
+  qsort(rows, k->n_lines, sizeof *rows, compare_span);
+  for (size_t i = 1; i < k->n_lines; i++) {
+    if (span_equal(rows[i - 1].key, rows[i].key))
+      return refuse_same(k, path, rows[i - 1].row, rows[i].row);
+  }
+  return ERR_OK;
+}
+
+static err_t verify_numbers(const struct ctl_keys *k, const char *path)
+{
+  size_t n = k->numbers.tensor.shape.dim[0];
+  AUTO(mem_free) struct number_row *rows = NULL;
+
+  TRY(mem_array(n, sizeof *rows, &rows));
+  for (size_t i = 0; i < n; i++)
+    rows[i] = (struct number_row){ tensor_integer(&k->numbers.tensor, i), i };
+  qsort(rows, n, sizeof *rows, compare_int64);
+  for (size_t i = 1; i < n; i++) {
+    if (rows[i - 1].key == rows[i].key)
+      return refuse_same(k, path, rows[i - 1].row, rows[i].row);
+  }
+  return ERR_OK;
+}
+
+err_t ctl_keys_verify_distinct(const struct ctl_keys *k, const char *path)
+{
+  if (k->lines)
+    return verify_lines(k, path);
+  return k->has_numbers ? verify_numbers(k, path) : ERR_OK;
 }
 
 struct span ctl_keys_get(const struct ctl_keys *k, size_t row, char buffer[ITEM_KEY_MAX + 1])

@@ -29,6 +29,9 @@ struct ctl_keys {
 err_t ctl_keys_open(const char *path, const char *prefix, size_t n, struct ctl_keys *out);
 void ctl_keys_fini(struct ctl_keys *k);
 
+/* Verify that no two rows have the same key. path: as above. Returns ERR_ITEM with both lines or rows; ERR_MEMORY. */
+err_t ctl_keys_verify_distinct(const struct ctl_keys *k, const char *path);
+
 /* Get the key of a row.
  *
  * buffer  holds the key

@@ -64,7 +64,8 @@ static err_t open_rows(struct rows *r)
     TRY(verify_width(r));
   TRY(mem_array(r->width, sizeof *r->numbers, &r->numbers));
   TRY(mem_array(r->width, sizeof *r->codes, &r->codes));
-  return ctl_keys_open(o->keys, o->key_prefix, r->n, &r->keys);
+  TRY(ctl_keys_open(o->keys, o->key_prefix, r->n, &r->keys));
+  return ctl_keys_verify_distinct(&r->keys, o->keys);
 }
 
 static err_t read_codes(struct rows *r, size_t row)

@@ -195,6 +195,28 @@ static void keys_are_lines_integers_or_row_numbers(void **state)
   assert_key(&numbers, 1, "n18446744073709551615");
 }
 
+static void two_rows_with_one_key_are_refused(void **state)
+{
+  const int64_t same[4] = { INT64_MIN, 5, INT64_MAX, INT64_MIN };
+  AUTO(ctl_keys_fini) struct ctl_keys rows = { 0 }, lines = { 0 }, numbers = { 0 };
+  char text[PATH_BYTES], array[PATH_BYTES];
+
+  (void)state;
+  name_file("same.txt", text);
+  name_file("same.npy", array);
+  assert_ok(ctl_keys_open(NULL, "", 12, &rows));
+  assert_ok(ctl_keys_verify_distinct(&rows, NULL));
+  write_file(text, "b\nab\na\nab", strlen("b\nab\na\nab"));
+  assert_ok(ctl_keys_open(text, "film-", 4, &lines));
+  assert_fails(ctl_keys_verify_distinct(&lines, text), ERR_ITEM, "lines 2 and 4 have the same key \"film-ab\"");
+  lines.n_lines = 3;
+  assert_ok(ctl_keys_verify_distinct(&lines, text));
+  write_npy(array, 1, "{'descr': '<i8', 'fortran_order': False, 'shape': (4,), }", same, sizeof same);
+  assert_ok(ctl_keys_open(array, "", 4, &numbers));
+  assert_fails(ctl_keys_verify_distinct(&numbers, array), ERR_ITEM,
+               "rows 0 and 3 have the same key \"-9223372036854775808\"");
+}
+
 static void wrong_keys_are_refused_before_use(void **state)
 {
   char text[PATH_BYTES], prefix[ITEM_KEY_MAX + 1];
@@ -302,6 +324,7 @@ int main(void)
     cmocka_unit_test(wrong_arrays_are_refused_with_a_remedy),
     cmocka_unit_test(mutated_arrays_are_read_or_refused),
     cmocka_unit_test(keys_are_lines_integers_or_row_numbers),
+    cmocka_unit_test(two_rows_with_one_key_are_refused),
     cmocka_unit_test(wrong_keys_are_refused_before_use),
     cmocka_unit_test(a_resumed_load_knows_what_kafka_has),
     cmocka_unit_test(a_file_of_another_load_is_refused_and_kept),
