@@ -10,17 +10,21 @@ load, and check the answers.
     switch_at_once  sluicectl switches as soon as those parts are there: the daemon builds their index first
     retire       the former generations are retired: until their parts are deleted, and their memory is free
 
+With --derived, the model is one of mol whose networks alone change, and in place of fill, apply and switch_at_once:
+
+    derive       the new model is added, and the daemon fills the generation from the vectors in its store
+
 With --apart, the daemon has half of the cores, and the broker and the clients have the others, so they do not take each
 other's time.
 
 ops/bench rollout runs it. A wait is the time from sending a query to its answer; the daemon's part of it is from the
 query's arrival there to the end of its search. The exit status is 1 if a query was lost or answered twice, or if an
 answer of a sample is not that of the generation that it names, or if memory or parts of a retired generation are left.
+With --derived, the scores of an answer's hits are checked, and no parts are deleted.
 """
 
 import argparse
 import contextlib
-import json
 import os
 import signal
 import sys
@@ -28,119 +32,23 @@ import time
 from pathlib import Path
 
 import numpy as np
-from confluent_kafka import Producer
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "e2e"), str(ROOT / "tests" / "broker")]
 import data  # noqa: E402
 import kafka_broker  # noqa: E402
-import models  # noqa: E402
-import wire  # noqa: E402
-from harness import QUIET, SLOWNESS, eventually, merged  # noqa: E402
-from replicas import MODEL, SPACE, Load, Replicas  # noqa: E402
+from harness import eventually  # noqa: E402
+from replicas import SPACE, Load  # noqa: E402
 from result_rows import ResultRows  # noqa: E402
-from wire import pb  # noqa: E402
+from rollout_catalogues import Derived, Retrained, part_name  # noqa: E402
 
 NO_BROKER = 77  # ctest calls this skipped; CI has a broker
-GENERATIONS = (1, 2, 3)
 COLUMNS = ("case", "took_s", "queries", "lost", "twice", "wrong", "median_ms", "p99_ms", "p99_ratio", "daemon_p99_ms",
            "daemon_p99_ratio", "anonymous_mib", "anonymous_ratio")
 SAMPLE = 20           # answers that are checked for each case
 SHORTEST_S = 1        # a shorter case is measured by the queries of this time
 MEMORY_ALLOWED = 1.1  # after the retirement, of what there was before
 MEMORY_SLACK_MIB = 8  # of a small catalogue's process, which is no data
-
-
-def part_name(generation):
-    return f"{SPACE}@{generation}"
-
-
-class Rollout(Replicas):
-    """One daemon, and the codes that each item has in each generation."""
-
-    def __init__(self, broker, n_items, n_partitions):
-        self.codes = {}
-        super().__init__(broker, 1, n_items, n_partitions)
-        broker.create_topic(self.topic("models"), 1, {"cleanup.policy": "compact"})
-        self.daemon = self.daemons[0]
-        self.paths = {g: Path(self.folder.name) / f"codes-{g}.safetensors" for g in GENERATIONS[1:]}
-        for path in self.paths.values():
-            models.random_recjpq(self.rng, path, **MODEL)
-        self.paths[1] = Path(self.base["spaces"][SPACE]["model"])
-        self.models = {g: models.load(path) for g, path in self.paths.items()}
-
-    def _daemon(self, number):
-        self.base = merged(self.base, {"models": {"topic": self.topic("models")}})
-        return super()._daemon(number)
-
-    def _write_items(self):
-        self.write_parts(1)
-
-    def write_parts(self, generation, transaction=None):
-        """Write the generation's part of each item. With a transaction, they are there when it is committed."""
-        codes = self.rng.integers(0, MODEL["b"], (self.n_items, MODEL["m"]), np.uint8)
-        item = pb.Item()
-        item.parts[part_name(generation)].codes = bytes(MODEL["m"])
-        head = item.SerializeToString()[:-MODEL["m"]]  # the codes are the last bytes of the record
-        producer = self.open_producer() if transaction is None else transaction  # with an empty queue it is false
-        for number in range(self.n_items):
-            self.write(producer, b"%08d" % number, head + codes[number].tobytes())
-        assert producer.flush(600 * SLOWNESS) == 0, "items could not be written"
-        self.codes[generation] = np.ascontiguousarray(codes.T)
-
-    def write(self, producer, key, value):
-        while True:
-            try:
-                producer.produce(self.topic("catalogue"), value, key)
-                break
-            except BufferError:
-                producer.poll(0.1)
-
-    def open_producer(self, **more):
-        return Producer({**QUIET, "bootstrap.servers": self.broker.bootstrap, "linger.ms": 50, "acks": "all",
-                         "queue.buffering.max.messages": 1000000, **more})
-
-    def open_transaction(self):
-        producer = self.open_producer(**{"transactional.id": self.prefix, "transaction.timeout.ms": 900000})
-        producer.init_transactions(60)
-        producer.begin_transaction()
-        return producer
-
-    # ------------------------------------------------------------------------------------------------ looking
-
-    def row(self, generation):
-        rows = self.daemon.status()["models"]["generations"]
-        return next((row for row in rows if row["generation"] == generation), {})
-
-    def await_read(self, timeout_s):
-        """Wait until the daemon has applied all that was written."""
-        eventually(lambda: all(p["lag"] == 0 for p in self.daemon.status()["catalogue_log"]), "the catalogue",
-                   timeout_s)
-
-    def memory_mib(self):
-        """Return the daemon's anonymous memory. Pages of files, as those of the store, are the page cache's."""
-        status = Path(f"/proc/{self.daemon.process.pid}/status").read_text()
-        return int(status.split("RssAnon:")[1].split()[0]) / 1024
-
-    def parts_of(self, number):
-        """Return the names of an item's parts in the store."""
-        return set(json.loads(self.daemon.ctl("get", "--value", f"{number:08d}"))["parts"])
-
-    # ------------------------------------------------------------------------------------------------ judging
-
-    def is_right(self, query, answer):
-        """Is it the answer of the generation that it names? Every item's score is computed."""
-        if answer.generation not in self.codes or len(answer.hits) != query.k:
-            return False
-        centroids = self.models[answer.generation].centroids
-        lookup = np.einsum("mbd,md->mb", centroids, wire.floats_of(query.vector).reshape(len(centroids), -1))
-        codes = self.codes[answer.generation]
-        scores = sum(values[column] for values, column in zip(lookup, codes))
-        hits = np.array([int(hit.key) for hit in answer.hits])
-        got = np.array([hit.score for hit in answer.hits])
-        best = np.sort(np.partition(scores, -query.k)[-query.k:])[::-1]
-        slack = 1e-5 * (scores.max() - scores.min())
-        return len(set(hits)) == query.k and all(np.abs(due - got).max() <= slack for due in (scores[hits], best))
 
 
 class Answers(Load):
@@ -188,9 +96,15 @@ def idle(rollout, load, options):
     return window
 
 
-def add(rollout, generation, options):
-    rollout.daemon.ctl("model", "add", SPACE, "--file", str(rollout.paths[generation]), "--timeout-s",
+def add(rollout, generation, options, *words):
+    rollout.daemon.ctl("model", "add", SPACE, "--file", str(rollout.paths[generation]), *words, "--timeout-s",
                        str(options.start_timeout), timeout_s=options.start_timeout)
+
+
+def derive(rollout, load, options):
+    with Window(load) as window:
+        add(rollout, 2, options, "--derive")
+    return window
 
 
 def fill(rollout, load, options):
@@ -213,6 +127,7 @@ def switch(rollout, load, options):
 
 
 def apply(rollout, load, options):
+    add(rollout, 3, options)
     with Window(load) as window:
         rollout.transaction.commit_transaction(600)
         eventually(lambda: rollout.row(3)["coverage"] == 1, "the parts", options.start_timeout)
@@ -228,7 +143,7 @@ def switch_at_once(rollout, load, options):
 
 def retire(rollout, load, options):
     with Window(load) as window:
-        for generation in (1, 2):
+        for generation in rollout.GENERATIONS[:-1]:
             rollout.daemon.ctl("model", "retire", SPACE, str(generation), "--timeout-s", str(options.start_timeout),
                                timeout_s=options.start_timeout)
         window.memory_is_back = wait_for_memory(rollout)
@@ -247,8 +162,11 @@ def wait_for_memory(rollout):
         return False
 
 
-CASES = {"idle": idle, "fill": fill, "switch": switch, "apply": apply, "switch_at_once": switch_at_once,
-         "retire": retire}
+CASES = {
+    Retrained: {"idle": idle, "fill": fill, "switch": switch, "apply": apply, "switch_at_once": switch_at_once,
+                "retire": retire},
+    Derived: {"idle": idle, "derive": derive, "switch": switch, "retire": retire},
+}
 
 
 # ---- Rows ----
@@ -301,10 +219,13 @@ def move_daemon(daemon, cores):
 
 
 def prepare(rollout, options):
-    """Bring the daemon to where the rollout begins. Parts of generation 3 wait in a transaction that is open."""
+    """Bring the daemon to where the rollout begins. If items get new parts, those of generation 3 wait in a transaction
+    that is open."""
     rollout.start(timeout_s=options.start_timeout)
     if options.apart:
         move_daemon(rollout.daemon, options.daemon_cores)
+    if options.derived:
+        return
     rollout.write_parts(2)
     rollout.await_read(options.start_timeout)
     rollout.transaction = rollout.open_transaction()
@@ -314,22 +235,25 @@ def prepare(rollout, options):
 def run_cases(rollout, load, options):
     windows = {}
     rollout.memory_before = rollout.memory_mib()
-    for case, run in CASES.items():
-        if case == "apply":
-            add(rollout, 3, options)
+    for case, run in CASES[type(rollout)].items():
         windows[case] = run(rollout, load, options)
         windows[case].memory_mib = rollout.memory_mib()
     return windows
 
 
-def find_faults(rollout, windows, rows, load):
+def find_left_parts(rollout):
+    """A derived generation uses the parts of the first one."""
+    newest = part_name(rollout.GENERATIONS[-1]) if isinstance(rollout, Retrained) else SPACE
     left = {name for number in (0, rollout.n_items // 2, rollout.n_items - 1) for name in rollout.parts_of(number)}
+    return [] if left == {newest} else [f"items have the parts {left} after the retirement"]
+
+
+def find_faults(rollout, windows, rows, load):
     faults = [f"{len(load.lost())} of {len(load.sent)} queries have no answer"] if load.lost() else []
     faults += [f"{row['case']}: {row['twice']} queries were answered twice" for row in rows if row["twice"]]
     faults += [f"{row['case']}: {row['wrong']} of {row['checked']} answers are wrong" for row in rows if row["wrong"]]
     faults += [] if windows["retire"].memory_is_back else ["memory of the retired generations is not free"]
-    faults += [] if left == {part_name(3)} else [f"items have the parts {left} after the retirement"]
-    return faults
+    return faults + find_left_parts(rollout)
 
 
 def finish(load):
@@ -342,7 +266,7 @@ def finish(load):
 
 def measure(broker, options):
     """Return the rows, and what is wrong."""
-    rollout = Rollout(broker, options.items, options.partitions)
+    rollout = (Derived if options.derived else Retrained)(broker, options.items, options.partitions)
     try:
         prepare(rollout, options)
         with Answers(rollout, options.rate, method=options.method) as load:
@@ -356,16 +280,20 @@ def measure(broker, options):
 
 def parse():
     parser = argparse.ArgumentParser(prog="ops/bench rollout")
-    parser.add_argument("--items", type=int, default=2200000)
-    parser.add_argument("--rate", type=float, default=200, help="queries per second")
+    parser.add_argument("--derived", action="store_true", help="a generation that is derived from another one, of mol")
+    parser.add_argument("--items", type=int, help="default: 2200000; with --derived, 674044")
+    parser.add_argument("--rate", type=float, help="queries per second; default: 200; with --derived, 40")
     parser.add_argument("--seconds", type=float, default=20, help="of the measurement without a rollout")
     parser.add_argument("--rounds", type=int, default=3, help="how often to switch there and back")
-    parser.add_argument("--method", default="exact", help=f"of space {SPACE}, which is recjpq")
+    parser.add_argument("--method", help=f"default: {Retrained.METHOD}; with --derived, {Derived.METHOD}")
     parser.add_argument("--partitions", type=int, default=3, help="of the query topic")
     parser.add_argument("--apart", action="store_true", help="give the daemon cores of its own")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
+    options.items = options.items or (674044 if options.derived else 2200000)
+    options.rate = options.rate or (40 if options.derived else 200)
+    options.method = options.method or (Derived if options.derived else Retrained).METHOD
     options.start_timeout = 120 + options.items // 2000
     return options
 

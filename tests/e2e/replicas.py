@@ -36,7 +36,7 @@ class Replicas:
         self.folder = tempfile.TemporaryDirectory(prefix="sluice-replicas-")
         self.rng = data.generator("replicas")
         model = Path(self.folder.name) / "codes.safetensors"
-        models.random_recjpq(self.rng, model, **MODEL)
+        self._write_model(model)
         broker.create_topic(self.topic("catalogue"), CATALOGUE_PARTITIONS, {"cleanup.policy": "compact"})
         broker.create_topic(self.topic("queries"), n_partitions)
         broker.create_topic(self.topic("answers"), 3)
@@ -60,15 +60,26 @@ class Replicas:
         folder.mkdir()
         return Daemon(merged(self.base, {"store": {"path": str(folder / "store")}}), folder)
 
-    def _write_items(self):
-        """Write all items. They differ in their codes only, which are the last bytes of the record."""
+    def _write_model(self, path):
+        models.random_recjpq(self.rng, path, **MODEL)
+
+    def _item(self):
+        """Return an item, and how many bytes at the end of its record items differ in."""
         item = pb.Item()
         item.parts[SPACE].codes = bytes(MODEL["m"])
-        head = item.SerializeToString()[:-MODEL["m"]]
+        return item, MODEL["m"]
+
+    def _random_bytes(self, n):
+        """Return the last bytes of an item's record."""
+        return self.rng.bytes(n)
+
+    def _write_items(self):
+        item, n_bytes = self._item()
+        head = item.SerializeToString()[:-n_bytes]
         producer = Producer({**QUIET, "bootstrap.servers": self.broker.bootstrap, "linger.ms": 50,
                              "enable.idempotence": True, "queue.buffering.max.messages": 1000000})
         for number in range(self.n_items):
-            value = head + self.rng.bytes(MODEL["m"])
+            value = head + self._random_bytes(n_bytes)
             while True:
                 try:
                     producer.produce(self.topic("catalogue"), value, b"%0*d" % (KEY_BYTES, number))
