@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The greedy choice. How close each candidate is to the hits so far is kept, so a further hit costs one cosine for each
- * candidate. */
+/* The greedy choice. A candidate's value can only fall while hits are added. So one whose last known value is below
+ * that of another candidate is not compared with the newest hits yet (Minoux 1978, "Accelerated greedy algorithms"). */
 #include "engine/mmr.h"
 
 #include <assert.h>
@@ -46,28 +46,44 @@ err_t mmr_widen(const struct query *query, size_t max_k, struct region *region, 
 
 /* ---- The choice ---- */
 
+/* Less than any cosine. */
+#define COSINE_MIN (-1.001)
+
 struct candidates {
   const struct hit *hits; /* [n], in order of rank */
   size_t n, dim;
-  double *rows;      /* [n][dim] the vectors */
-  double *lengths;   /* [n] of the vectors */
-  double *relevance; /* [n] */
-  double *closest;   /* [n] the largest cosine with a hit so far */
-  double *dots;      /* [n] for a call */
-  bool *is_taken;    /* [n] */
+  double *lengths;       /* [n] of the vectors */
+  double *relevance;     /* [n] */
+  double *closest;       /* [n] the largest cosine with a hit that it was compared with */
+  size_t *n_compared;    /* [n] it was compared with so many of `taken` */
+  bool *is_taken;        /* [n] */
+  const float **taken;   /* [n_taken] vectors of the hits so far whose length is not 0 */
+  double *taken_lengths; /* [n_taken] */
+  size_t n_taken;
+  double closest_min; /* 0 if the length of a hit so far is 0: its cosines are. Else -infinity */
+  double *row;        /* [dim] for a call */
+  double *dots;       /* [n] for a call */
+  size_t n_dots;      /* since others had a turn */
 };
 
-/* What is in the region is zero. */
-static void fill_row(struct candidates *c, const struct kernels *kernels, size_t i)
+enum { DOTS_AT_A_TIME = 1024 };
+
+/* Convert a vector for the kernels. */
+static void load_row(const struct candidates *c, size_t i)
+{
+  for (size_t k = 0; k < c->dim; k++)
+    c->row[k] = c->hits[i].vector.v[k];
+}
+
+/* A vector of another length than the first one's counts as zeros. */
+static double length_of(const struct candidates *c, const struct kernels *kernels, size_t i)
 {
   const struct floats *v = &c->hits[i].vector;
-  double *row = c->rows + i * c->dim;
 
   if (v->n != c->dim)
-    return;
-  for (size_t k = 0; k < c->dim; k++)
-    row[k] = v->v[k];
-  c->lengths[i] = sqrt(kernels->dot_f64(row, v->v, c->dim));
+    return 0;
+  load_row(c, i);
+  return sqrt(kernels->dot_f64(c->row, v->v, c->dim));
 }
 
 static void fill_relevance(struct candidates *c)
@@ -83,46 +99,85 @@ static err_t list_candidates(const struct answer *answer, const struct kernels *
 {
   size_t n = answer->n_hits, dim = answer->hits[0].vector.n;
 
-  *out = (struct candidates){ .hits = answer->hits, .n = n, .dim = dim };
-  TRY(region_array(region, n * dim, sizeof *out->rows, &out->rows));
+  *out = (struct candidates){ .hits = answer->hits, .n = n, .dim = dim, .closest_min = -INFINITY };
   TRY(region_array(region, n, sizeof *out->lengths, &out->lengths));
   TRY(region_array(region, n, sizeof *out->relevance, &out->relevance));
   TRY(region_array(region, n, sizeof *out->closest, &out->closest));
-  TRY(region_array(region, n, sizeof *out->dots, &out->dots));
+  TRY(region_array(region, n, sizeof *out->n_compared, &out->n_compared));
   TRY(region_array(region, n, sizeof *out->is_taken, &out->is_taken));
-  for (size_t i = 0; i < n; i++) {
-    fill_row(out, kernels, i);
-    out->closest[i] = -INFINITY;
-  }
+  TRY(region_array(region, n, sizeof *out->taken, &out->taken));
+  TRY(region_array(region, n, sizeof *out->taken_lengths, &out->taken_lengths));
+  TRY(region_array(region, dim, sizeof *out->row, &out->row));
+  TRY(region_array(region, n, sizeof *out->dots, &out->dots));
   fill_relevance(out);
+  for (size_t i = 0; i < n; i++) {
+    out->lengths[i] = length_of(out, kernels, i);
+    out->closest[i] = COSINE_MIN;
+  }
   return ERR_OK;
 }
 
-/* Take a candidate as a hit, and note how close the others are to it. */
-static void take(struct candidates *c, const struct kernels *kernels, size_t taken)
+/* Take a candidate as a hit. */
+static void take(struct candidates *c, size_t i)
 {
-  const struct floats *v = &c->hits[taken].vector;
-
-  c->is_taken[taken] = true;
-  memset(c->dots, 0, c->n * sizeof *c->dots);
-  if (c->lengths[taken] > 0)
-    kernels->dots_f64(c->rows, c->n, &v->v, 1, c->dim, c->dots);
-  for (size_t i = 0; i < c->n; i++) {
-    double length = c->lengths[i] * c->lengths[taken];
-    c->closest[i] = fmax(c->closest[i], length > 0 ? c->dots[i] / length : 0);
+  c->is_taken[i] = true;
+  if (c->lengths[i] > 0) {
+    c->taken[c->n_taken] = c->hits[i].vector.v;
+    c->taken_lengths[c->n_taken++] = c->lengths[i];
+  } else {
+    c->closest_min = 0;
   }
 }
 
-/* Return the candidate that is to be the next hit; one is left. While there are no hits, `closest` of all is -infinity,
- * so all have the same value, and the first one is it. */
-static size_t find_next(const struct candidates *c, double diversity)
+/* Compare a candidate with the hits that it was not compared with. */
+static void compare(struct candidates *c, const struct kernels *kernels, size_t i)
+{
+  size_t from = c->n_compared[i], n = c->n_taken - from;
+
+  if (n == 0)
+    return;
+  memset(c->dots, 0, n * sizeof *c->dots);
+  if (c->lengths[i] > 0) {
+    load_row(c, i);
+    kernels->dots_f64(c->row, 1, c->taken + from, n, c->dim, c->dots);
+  }
+  for (size_t j = 0; j < n; j++) {
+    double length = c->lengths[i] * c->taken_lengths[from + j];
+    c->closest[i] = fmax(c->closest[i], length > 0 ? c->dots[j] / length : 0);
+  }
+  c->n_compared[i] = c->n_taken;
+  c->n_dots += n;
+}
+
+static void give_turn(struct candidates *c, const struct search_pause *pause)
+{
+  c->n_dots = 0;
+  progress_note();
+  if (pause && pause->call)
+    pause->call(pause->context);
+}
+
+/* The value of a candidate as a further hit; at least that, if it was not compared with all hits so far. */
+static double value_of(const struct candidates *c, double diversity, size_t i)
+{
+  return (1 - diversity) * c->relevance[i] - diversity * fmax(c->closest[i], c->closest_min);
+}
+
+/* Return the candidate that is to be the next hit: the first one of the largest value. One is left. */
+static size_t find_next(struct candidates *c, const struct kernels *kernels, double diversity,
+                        const struct search_pause *pause)
 {
   double best = -INFINITY;
   size_t found = c->n;
 
   for (size_t i = 0; i < c->n; i++) {
-    double value = (1 - diversity) * c->relevance[i] - diversity * c->closest[i];
-    if (!c->is_taken[i] && (found == c->n || value > best)) {
+    if (c->is_taken[i] || (found < c->n && value_of(c, diversity, i) <= best))
+      continue;
+    compare(c, kernels, i);
+    if (c->n_dots >= DOTS_AT_A_TIME)
+      give_turn(c, pause);
+    double value = value_of(c, diversity, i);
+    if (found == c->n || value > best) {
       best = value;
       found = i;
     }
@@ -159,15 +214,12 @@ static err_t choose(const struct kernels *kernels, double diversity, size_t n, c
 
   TRY(list_candidates(answer, kernels, scratch, &c));
   for (size_t i = 0; i < n; i++) {
-    size_t next = find_next(&c, diversity);
+    size_t next = i ? find_next(&c, kernels, diversity, pause) : 0; /* the first hit is the most relevant one */
     chosen[i] = c.hits[next];
     chosen[i].vector = (struct floats){ 0 };
-    if (i + 1 < n)
-      take(&c, kernels, next);
-    progress_note();
-    if (pause && pause->call)
-      pause->call(pause->context);
+    take(&c, next);
   }
+  give_turn(&c, pause); /* many short choices are a long one */
   return ERR_OK;
 }
 

@@ -41,7 +41,7 @@ err_t mmr_widen(const struct query *query, size_t max_k, struct region *region, 
  * unless that is left open.
  *
  * query   has mmr, and its own k
- * pause   is called after each hit
+ * pause   is called after each query, and in a long choice after every thousand cosines
  * region  the hits live in it; all else that is allocated is given back
  *
  * Returns ERR_MEMORY. Thread: one that holds the arena.

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/progress.h"
 #include "engine/mmr.h"
 #include "kernels/device.h"
 #include "tests/support/dice.h"
@@ -145,6 +146,37 @@ static void hits_are_chosen_by_the_definition(void **state)
     assert_explained(&all, &answer, chosen);
     region_reset(&region);
   }
+  region_fini(&region);
+}
+
+static void count_note(void *context)
+{
+  (*(size_t *)context)++;
+}
+
+/* Random directions: hardly a candidate is compared with fewer than all hits. */
+static void a_long_choice_says_that_it_goes_on(void **state)
+{
+  enum { N = 300, HITS = 100 };
+  static float numbers[N][DIM];
+  static struct hit hits[N];
+  struct dice dice = { seed };
+  struct region region = { 0 };
+  struct answer answer = { .hits = hits, .n_hits = N };
+  size_t n_notes = 0;
+  const struct kernels *kernels;
+
+  (void)state;
+  for (size_t i = 0; i < N; i++) {
+    for (size_t k = 0; k < DIM; k++)
+      numbers[i][k] = dice_float(&dice, 1);
+    hits[i] = (struct hit){ .key = span_of_str("a"), .score = -(float)i / N, .vector = { numbers[i], DIM } };
+  }
+  assert_ok(kernels_get(isa_detect(), &kernels));
+  progress_listener_set((struct progress_listener){ count_note, &n_notes });
+  assert_ok(mmr_choose(kernels, 0.9, HITS, &region, &answer));
+  progress_listener_set((struct progress_listener){ 0 });
+  assert_in_range(n_notes, 3, HITS);
   region_fini(&region);
 }
 
@@ -418,6 +450,34 @@ static void searches_choose_among_what_they_find(void **state)
 }
 
 /* An item that is nearly the best one's twin gives way to another one. */
+/* Each query of a batch gives others a turn, however short it is. */
+static void others_have_turns_between_queries_with_mmr(void **state)
+{
+  struct world w = { .dice = { seed } };
+  struct query queries[BATCH];
+  struct answer answers[BATCH];
+  float vector[DIM];
+  size_t n_pauses[2] = { 0 };
+  struct searcher *between;
+
+  (void)state;
+  open_world(&w, ENGINE_CPU);
+  assert_ok(searcher_open(w.engine, &between));
+  dice_fill(&w.dice, vector, DIM, 1.0f);
+  for (size_t with_mmr = 0; with_mmr < 2; with_mmr++) {
+    for (size_t q = 0; q < BATCH; q++)
+      queries[q] = (struct query){ .space = span_of_str("dot"),
+                                   .k = with_mmr ? 2 : 10,
+                                   .vector = { vector, DIM },
+                                   .mmr = { .diversity = with_mmr ? 0.5 : 0, .candidates = 10 } };
+    searcher_set_pause(w.searcher, between, count_note, &n_pauses[with_mmr]);
+    fixture_search(w.engine, w.searcher, queries, BATCH, answers);
+  }
+  assert_int_equal(n_pauses[1], n_pauses[0] + BATCH);
+  searcher_close(&between);
+  close_world(&w);
+}
+
 static void twins_are_passed_over(void **state)
 {
   static const float best[] = { 1, 0 }, twin[] = { 1, 0.001f }, other[] = { 0.5f, 0.8f }, query_vector[] = { 1, 0.1f };
@@ -541,8 +601,10 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(hits_are_chosen_by_the_definition),
+    cmocka_unit_test(a_long_choice_says_that_it_goes_on),
     cmocka_unit_test(vectors_of_other_lengths_count_as_zeros),
     cmocka_unit_test(searches_choose_among_what_they_find),
+    cmocka_unit_test(others_have_turns_between_queries_with_mmr),
     cmocka_unit_test(twins_are_passed_over),
     cmocka_unit_test(candidates_are_five_times_as_many_unless_that_is_too_many),
     cmocka_unit_test(vectors_that_shards_may_turn_are_refused),
