@@ -178,13 +178,15 @@ static err_t read_vector(const struct columns *columns, uint32_t slot, struct re
   const struct recjpq_columns *c = recjpq_columns_of(columns);
   const struct recjpq_model *m = c->model;
   uint8_t codes[RECJPQ_SPLITS_MAX];
-  size_t n = m->n_splits * m->split_dim;
+  size_t n = 0;
   float *v;
 
-  TRY(region_array(region, n, sizeof *v, &v));
+  TRY(region_array(region, m->n_splits * m->split_dim, sizeof *v, &v));
   recjpq_codes_read(c, slot, codes);
-  for (size_t i = 0; i < n; i++)
-    v[i] = m->centroids[i * PQ_SUBITEMS + codes[i / m->split_dim]];
+  for (size_t s = 0; s < m->n_splits; s++) {
+    for (size_t i = 0; i < m->split_dim; i++, n++)
+      v[n] = m->centroids[n * PQ_SUBITEMS + codes[s]];
+  }
   *out = (struct floats){ v, n };
   return ERR_OK;
 }
