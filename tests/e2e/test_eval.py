@@ -540,6 +540,44 @@ class Filters(Case):
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("--min-score expects a number", done.stderr)
 
+    def assert_differ(self, query, ids, scores, chosen, diversity):
+        """Each hit must be worth as much as any candidate that was left when it was chosen.
+
+        ids, scores  of the candidates, best first
+        """
+        row_of = {int(item): row for row, item in enumerate(self.ids)}
+        vectors = self.model.vectors(self.rows[[row_of[int(item)] for item in ids]])
+        vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        relevance = (scores - scores[-1]) / (scores[0] - scores[-1])
+        closest, left = np.zeros(len(ids)), np.ones(len(ids), bool)
+        for n, item in enumerate(chosen):
+            at = list(ids).index(item)
+            worth = (1 - diversity) * relevance - diversity * closest
+            self.assertGreaterEqual(worth[at], worth[left].max() - 1e-6, f"query {query}, hit {n}")
+            left[at] = False
+            closest = np.maximum(closest if n else -1, vectors @ vectors[at])
+
+    def test_hits_that_differ(self):
+        for similarity in ("dot", "mol"):
+            *files, _ = self.files(similarity)
+            with self.subTest(similarity=similarity):
+                candidates = self.answers(*files, "exact", 60)
+                found = self.answers(*files, "exact", 12, "--mmr", "0.4:60")
+                usual = self.answers(*files, "exact", 12, "--mmr", "0.4")
+                self.assertTrue(np.all(found["exact"] == 1))
+                self.assertTrue(np.array_equal(found["top_ids"], usual["top_ids"]))  # 5 candidates for each hit
+                self.assertFalse(np.array_equal(found["top_ids"], candidates["top_ids"][:, :12]))
+                for q, chosen in enumerate(found["top_ids"]):
+                    self.assert_differ(q, candidates["top_ids"][q], candidates["top_scores"][q].astype(np.float64),
+                                       chosen, 0.4)
+        out = self.evaluate(*files, "-k", "12", "--mmr", "0.4", "--method", "average(200)").stdout
+        self.assertIn("chosen   among the best 60, with diversity 0.4\n", out)
+        for text, code, says in (("0.4:11", 1, "--boost-if: mmr.candidates: 11; it must be from k, which is 12, to 1000"),
+                                 ("0", 2, "--mmr expects a number above 0"), ("0.5:", 2, "--mmr expects a number")):
+            done = self.run_eval(*files, "-k", "12", "--mmr", text)
+            self.assertEqual((done.returncode, done.stdout), (code, ""), done.stderr)
+            self.assertIn(says, done.stderr)
+
     def boosts_of(self, attributes, now):
         """What the boosts of the next test add to the score of an item."""
         added = 0.0
@@ -707,12 +745,12 @@ class Filters(Case):
                 (["--filter", "", *with_types], 2, "--filter expects a condition"),
                 (["--parameters", "[]", *with_types], 2, "--parameters needs --filter"),
                 (["--max-per", "year:1"], 2, "--max-per needs --attributes"),
-                (["--max-per", "tags:1", *with_types], 1, "--max-per, --boost or --boost-if: max_per.attribute:",
+                (["--max-per", "tags:1", *with_types], 1, "--max-per, --mmr, --boost or --boost-if: max_per.attribute:",
                  "'tags' is of type keywords"),
                 (["--boost", "1:year"], 2, "--boost and --boost-if need --attributes"),
                 (["--now", "0", *with_types], 2, "--now is for --boost"),
                 (["--boost", "x:year", *with_types], 2, "--boost expects a weight, an attribute"),
-                (["--boost", "1:yaer", *with_types], 1, "--max-per, --boost or --boost-if: boosts[0]",
+                (["--boost", "1:yaer", *with_types], 1, "--max-per, --mmr, --boost or --boost-if: boosts[0]",
                  "not an attribute; the nearest is 'year'"),
                 (["--boost", "1:expires", *with_types], 1, "boosts[0].half_life_ms is missing: 'expires' is a time"),
                 (["--boost", "1:year", "--boost-if", "1:price << 3", *with_types], 1,

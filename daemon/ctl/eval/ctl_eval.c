@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/method.h"
+#include "base/size.h"
 #include "daemon/config/config.h"
 #include "daemon/ctl/ctl_command.h"
 #include "daemon/ctl/eval/ctl_eval_attributes.h"
@@ -114,7 +115,7 @@ static err_t open_engine(struct eval *e, const struct model_needs *needs)
     .spaces = &space,
     .n_spaces = 1,
     .max_items = e->items.n,
-    .max_k = o->k,
+    .max_k = o->mmr.diversity > 0 ? size_max(o->k, QUERY_MMR_MAX) : o->k,
     .max_batch = batch_of(e),
     .n_workers = o->n_threads,
     .isa = o->isa,
@@ -179,6 +180,7 @@ static err_t set_limits(struct eval *e)
   struct query *common = &e->queries.common;
 
   common->max_per = o->max_per;
+  common->mmr = o->mmr;
   common->has_min_score = o->min_score.is_given;
   common->min_score = (float)o->min_score.score;
   common->boosts = o->boosts.v;
@@ -324,6 +326,14 @@ static void print_boosts(const struct ctl_boosts *boosts)
     printf("now      %s: ages in boosts are counted to it\n", ctl_format_time(boosts->now_unix_ms).s);
 }
 
+static void print_mmr(const struct ctl_eval_options *o)
+{
+  const struct query query = { .k = (uint32_t)o->k, .mmr = o->mmr };
+
+  printf("chosen   among the best %s, with diversity %.9g\n",
+         ctl_format_count(query_mmr_candidates(&query, QUERY_MMR_MAX)).s, o->mmr.diversity);
+}
+
 static void print_summary(const struct eval *e, int64_t loaded_ns)
 {
   const struct ctl_eval_options *o = &e->options;
@@ -341,6 +351,8 @@ static void print_summary(const struct eval *e, int64_t loaded_ns)
   if (o->max_per.n)
     printf("limit    at most %s %s with the same %.*s\n", ctl_format_count(o->max_per.n).s,
            ctl_format_plural(o->max_per.n, "hit", "hits"), (int)o->max_per.attribute.n, o->max_per.attribute.p);
+  if (o->mmr.diversity > 0)
+    print_mmr(o);
   if (o->min_score.is_given)
     printf("limit    no hit scores below %.9g\n", o->min_score.score);
   print_boosts(&o->boosts);
@@ -438,8 +450,9 @@ static void print_methods(FILE *out)
 const struct ctl_command ctl_eval_command = {
   .name = "eval",
   .arguments = "--model FILE --items FILE --queries FILE [--method METHOD]... [--k N] [--targets] [--output FILE] "
-               "[--filter TEXT] [--max-per ATTRIBUTE:N] [--min-score SCORE] [--boost WEIGHT:ATTRIBUTE[:HALF_LIFE]]... "
-               "[--boost-if WEIGHT:FILTER]... [--now TIME] [--expires NAME] [--attributes FILE]",
+               "[--filter TEXT] [--max-per ATTRIBUTE:N] [--mmr DIVERSITY[:CANDIDATES]] [--min-score SCORE] "
+               "[--boost WEIGHT:ATTRIBUTE[:HALF_LIFE]]... [--boost-if WEIGHT:FILTER]... [--now TIME] [--expires NAME] "
+               "[--attributes FILE]",
   .summary = "search files without daemon or Kafka, and compare the speed and recall of methods with exact",
   .help = "  --model FILE      the model\n"
           "  --items FILE      item_ids (I64 [items]) and item_embeddings (F32, F16, BF16 or F64\n"
@@ -465,6 +478,9 @@ const struct ctl_command ctl_eval_command = {
           "  --parameters JSON the values of $1, $2, ... in the filter, such as '[[\"de\", \"at\"]]'\n"
           "  --max-per ATTRIBUTE:N\n"
           "                    at most N hits of a query with the same value of this attribute\n"
+          "  --mmr DIVERSITY[:CANDIDATES]\n"
+          "                    choose hits that differ from each other, among the best CANDIDATES (default: 5 times\n"
+          "                    as many). All methods, exact included, choose their hits so\n"
           "  --min-score SCORE leave out hits with lower scores, even if fewer are left than --k\n"
           "  --boost WEIGHT:ATTRIBUTE[:HALF_LIFE]\n"
           "                    add WEIGHT times this attribute to the score of each item: 0.2:popularity. Of a time,\n"

@@ -112,6 +112,7 @@ static err_t take_options(int argc, char **argv, struct ctl_eval_options *o)
     { "filter", .text = &o->filter },
     { "parameters", .text = &o->parameters },
     { "max-per", .take = ctl_max_per_take, .context = &o->max_per },
+    { "mmr", .take = ctl_mmr_take, .context = &o->mmr },
     { "min-score", .take = ctl_min_score_take, .context = &o->min_score },
     { "boost", .take = ctl_boosts_take, .context = &o->boosts },
     { "boost-if", .take = ctl_boosts_take_if, .context = &o->boosts },

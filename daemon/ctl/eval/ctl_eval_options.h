@@ -5,6 +5,7 @@
 
 #include "daemon/ctl/text/ctl_boosts.h"
 #include "daemon/ctl/text/ctl_min_score.h"
+#include "daemon/ctl/text/ctl_mmr.h"
 #include "engine/engine.h"
 
 struct ctl_eval_options {
@@ -18,6 +19,7 @@ struct ctl_eval_options {
   const char *filter;     /* NULL: none */
   const char *parameters; /* JSON; NULL: none */
   struct max_per max_per; /* n 0: none */
+  struct mmr mmr;         /* diversity 0: none */
   struct ctl_min_score min_score;
   const char *not_before; /* the attribute before whose time an item is embargoed; NULL: none */
   const char *expires;    /* the attribute from whose time on an item is expired; NULL: none */

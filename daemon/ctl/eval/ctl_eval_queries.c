@@ -97,7 +97,7 @@ static err_t verify_options(const struct engine *e, const struct query *query)
 
   snprintf(reason, sizeof reason, "%s", result == ERR_OK ? "" : err_message());
   if (result != ERR_OK)
-    FAIL(result, "--max-per, --boost or --boost-if: %s", reason);
+    FAIL(result, "--max-per, --mmr, --boost or --boost-if: %s", reason);
   return ERR_OK;
 }
 
@@ -114,6 +114,7 @@ err_t ctl_eval_queries_verify(const struct ctl_eval_queries *queries, const stru
     ctl_eval_queries_get(queries, i, 1, k, method, numbers, &query);
     bare = query;
     bare.max_per.n = 0;
+    bare.mmr.diversity = 0;
     bare.n_boosts = 0;
     err_code_t result = engine_check_query(e, &bare, &space, out);
     if (result == ERR_METHOD)

@@ -71,30 +71,14 @@ static err_t add_max_per(const struct max_per *m, json_t *fields)
                         json_pack("{s:s%, s:I}", "attribute", m->attribute.p, m->attribute.n, "n", (json_int_t)m->n));
 }
 
-static err_t fail_mmr(const char *text)
+static err_t add_mmr(const struct mmr *mmr, json_t *fields)
 {
-  FAIL(ERR_USAGE,
-       "--mmr expects a number above 0, at most 1, and perhaps how many candidates, at most %d, such as 0.5 or "
-       "0.5:100, not %s",
-       QUERY_MMR_MAX, log_quote(span_of_str(text)));
-}
-
-static err_t add_mmr(const char *text, json_t *fields)
-{
-  char *end;
-  uint64_t candidates = 0;
-
-  if (!text)
+  if (mmr->diversity == 0)
     return ERR_OK;
-  double diversity = strtod(text, &end);
-  if (!(diversity > 0 && diversity <= 1) || (*end && *end != ':'))
-    return fail_mmr(text);
-  if (*end && ctl_option_number("--mmr", end + 1, 1, QUERY_MMR_MAX, &candidates) != ERR_OK)
-    return fail_mmr(text);
-  return ctl_fields_add(fields, "mmr",
-                        candidates
-                            ? json_pack("{s:f, s:I}", "diversity", diversity, "candidates", (json_int_t)candidates)
-                            : json_pack("{s:f}", "diversity", diversity));
+  return ctl_fields_add(
+      fields, "mmr",
+      mmr->candidates ? json_pack("{s:f, s:I}", "diversity", mmr->diversity, "candidates", (json_int_t)mmr->candidates)
+                      : json_pack("{s:f}", "diversity", mmr->diversity));
 }
 
 static err_t add_min_score(const struct ctl_min_score *m, json_t *fields)
@@ -150,7 +134,7 @@ err_t ctl_fields_make(const struct ctl_fields *f, json_t **out)
 
   TRY(add_filter(f, fields));
   TRY(add_max_per(&f->max_per, fields));
-  TRY(add_mmr(f->mmr, fields));
+  TRY(add_mmr(&f->mmr, fields));
   TRY(add_min_score(&f->min_score, fields));
   TRY(add_shown(f->shown, fields));
   TRY(add_boosts(&f->boosts, fields));

@@ -9,12 +9,13 @@
 #include "daemon/ctl/text/ctl_boosts.h"
 #include "daemon/ctl/text/ctl_max_per.h"
 #include "daemon/ctl/text/ctl_min_score.h"
+#include "daemon/ctl/text/ctl_mmr.h"
 
 /* What the command line gives. All zeros: nothing. */
 struct ctl_fields {
   const char *filter, *parameters;
   struct max_per max_per;
-  const char *mmr;
+  struct mmr mmr; /* diversity 0: none */
   struct ctl_min_score min_score;
   const char *shown; /* names of attributes */
   struct ctl_boosts boosts;
@@ -23,7 +24,8 @@ struct ctl_fields {
 /* The options' rows for ctl_option_take(). f: a pointer to the struct above. */
 #define CTL_FIELDS_OPTIONS(f)                                                                                   \
   { "filter", .text = &(f)->filter }, { "parameters", .text = &(f)->parameters },                               \
-      { "max-per", .take = ctl_max_per_take, .context = &(f)->max_per }, { "mmr", .text = &(f)->mmr },          \
+      { "max-per", .take = ctl_max_per_take, .context = &(f)->max_per },                                        \
+      { "mmr", .take = ctl_mmr_take, .context = &(f)->mmr },                                                    \
       { "min-score", .take = ctl_min_score_take, .context = &(f)->min_score }, { "show", .text = &(f)->shown }, \
       { "boost", .take = ctl_boosts_take, .context = &(f)->boosts },                                            \
       { "boost-if", .take = ctl_boosts_take_if, .context = &(f)->boosts },                                      \

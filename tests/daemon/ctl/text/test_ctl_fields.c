@@ -34,14 +34,16 @@ static void assert_refused(const struct ctl_fields *f, const char *message)
 
 static void options_become_fields(void **state)
 {
-  struct ctl_fields f = { .filter = "price < $1", .parameters = "[9.5]", .mmr = "0.5:1000", .shown = "title,price" };
+  struct ctl_fields f = { .filter = "price < $1", .parameters = "[9.5]", .shown = "title,price" }, one = { 0 };
 
   (void)state;
+  assert_ok(ctl_mmr_take(&f.mmr, "0.5:1000"));
+  assert_ok(ctl_mmr_take(&one.mmr, "1"));
   assert_made(&(struct ctl_fields){ 0 }, "{}");
   assert_made(&f, "{\"filter\":\"price < $1\",\"parameters\":[9.5],\"mmr\":{\"diversity\":0.5,\"candidates\":1000},"
                   "\"attributes\":[\"title\",\"price\"]}");
   assert_made(&(struct ctl_fields){ .filter = "true" }, "{\"filter\":\"true\"}");
-  assert_made(&(struct ctl_fields){ .mmr = "1" }, "{\"mmr\":{\"diversity\":1.0}}");
+  assert_made(&one, "{\"mmr\":{\"diversity\":1.0}}");
   assert_made(&(struct ctl_fields){ .min_score = { true, -0.25 } }, "{\"min_score\":-0.25}");
   assert_made(&(struct ctl_fields){ .shown = "year" }, "{\"attributes\":[\"year\"]}");
 }
@@ -83,7 +85,7 @@ static void wrong_values_are_refused_by_the_name_of_their_option(void **state)
 
   (void)state;
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-    assert_refused(&(struct ctl_fields){ .mmr = wrong[i] }, "--mmr expects a number above 0, at most 1");
+    assert_fails(ctl_mmr_take(&f.mmr, wrong[i]), ERR_USAGE, "--mmr expects a number above 0, at most 1");
   for (size_t i = 0; i < sizeof low / sizeof low[0]; i++)
     assert_fails(ctl_min_score_take(&least, low[i]), ERR_USAGE, "--min-score expects a number, such as 0.7");
   assert_refused(&(struct ctl_fields){ .parameters = "[]" }, "--parameters are for a filter");
