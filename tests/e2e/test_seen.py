@@ -284,7 +284,7 @@ class Embedded(SeenCase):
         query = system.queries.draw("dot", "exact", k=N_ITEMS)
         empty = self.ctl_query(query, "")
         self.assertNotEqual(empty.returncode, 0)
-        self.assertIn("--exclude-seen-by needs a user", empty.stderr)
+        self.assertIn("--exclude-seen-by is empty", empty.stderr)
         done = self.ctl_query(query, "7")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual({hit["key"].encode() for hit in json.loads(done.stdout)["hits"]}, set(self.keys[900:]))

@@ -66,7 +66,7 @@ static err_t take_options(struct request *r, int argc, char **argv)
     { "duration-s", .number = &r->duration_s, .min = 1, .max = DURATION_S_MAX },
     { "count", .number = &r->count, .min = 1, .max = COUNT_MAX },
     { "k", .number = &o->k, .min = 1, .max = K_MAX },
-    { "method", .text = &o->method },
+    { "method", .text = &o->method, .may_be_empty = true }, /* as in a query */
     { "queries", .text = &o->path },
     { "tensor", .text = &o->tensor },
     { "random", .number = &o->n_random, .min = 1, .max = RANDOM_MAX },

@@ -109,7 +109,7 @@ static err_t take_options(int argc, char **argv, struct ctl_eval_options *o)
     { "isa", .take = take_isa, .context = &o->isa },
     { "backend", .take = take_backend, .context = &o->backend },
     { "output", .text = &o->output_path },
-    { "filter", .text = &o->filter },
+    { "filter", .text = &o->filter, .may_be_empty = true }, /* verify_filter() says what is expected */
     { "parameters", .text = &o->parameters },
     { "max-per", .take = ctl_max_per_take, .context = &o->max_per },
     { "mmr", .take = ctl_mmr_take, .context = &o->mmr },

@@ -207,12 +207,7 @@ static err_t take_options(struct request *r, int argc, char **argv)
     { 0 },
   };
 
-  TRY(ctl_option_take(known, NULL, argc, argv));
-  if (filter->reason && !*filter->reason) /* as from an empty shell variable: it would select all */
-    FAIL(ERR_USAGE, "--reason expects a part of a reason: it is empty");
-  if (filter->topic && !*filter->topic)
-    FAIL(ERR_USAGE, "--topic expects the name of a topic: it is empty");
-  return ERR_OK;
+  return ctl_option_take(known, NULL, argc, argv);
 }
 
 static err_t take_places(struct request *r, int n, char **words)

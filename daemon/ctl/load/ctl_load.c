@@ -80,7 +80,7 @@ static err_t take_options(struct ctl_load_options *o, int argc, char **argv)
     { "space", .text = &o->space },
     { "tensor", .text = &o->tensor },
     { "keys", .text = &o->keys },
-    { "key-prefix", .text = &o->key_prefix },
+    { "key-prefix", .text = &o->key_prefix, .may_be_empty = true },
     { "resume", .text = &o->resume },
     { "rate", .number = &o->rate, .min = 1, .max = RATE_MAX },
     { 0 },

@@ -70,14 +70,6 @@ static err_t add_file(void *context, const char *path)
   return read_file(&r->ask, path);
 }
 
-/* Without this check, an empty shell variable would do nothing. */
-static err_t verify_key(const char *option, const char *what, const char *key)
-{
-  if (key && !*key)
-    FAIL(ERR_USAGE, "%s needs %s: it is empty", option, what);
-  return ERR_OK;
-}
-
 static err_t take_options(struct request *r, int argc, char **argv)
 {
   const struct ctl_option known[] = {
@@ -95,8 +87,6 @@ static err_t take_options(struct request *r, int argc, char **argv)
   };
 
   TRY(ctl_option_take(known, NULL, argc, argv));
-  TRY(verify_key("--exclude-seen-by", "a user", r->user));
-  TRY(verify_key("--like", "a key", r->like));
   if (optind < argc)
     FAIL(ERR_USAGE, "%s: give a query by its --vector or --like, as --json QUERY, or as a --file of queries",
          argv[optind]);

@@ -21,16 +21,18 @@ struct ctl_fields {
   struct ctl_boosts boosts;
 };
 
-/* The options' rows for ctl_option_take(). f: a pointer to the struct above. */
-#define CTL_FIELDS_OPTIONS(f)                                                                                   \
-  { "filter", .text = &(f)->filter }, { "parameters", .text = &(f)->parameters },                               \
-      { "max-per", .take = ctl_max_per_take, .context = &(f)->max_per },                                        \
-      { "mmr", .take = ctl_mmr_take, .context = &(f)->mmr },                                                    \
-      { "min-score", .take = ctl_min_score_take, .context = &(f)->min_score }, { "show", .text = &(f)->shown }, \
-      { "boost", .take = ctl_boosts_take, .context = &(f)->boosts },                                            \
-      { "boost-if", .take = ctl_boosts_take_if, .context = &(f)->boosts },                                      \
-  {                                                                                                             \
-    "now", .take = ctl_boosts_take_now, .context = &(f)->boosts                                                 \
+/* The options' rows for ctl_option_take(). f: a pointer to the struct above. Of an empty --filter or --show,
+ * ctl_fields_make() says what is expected. */
+#define CTL_FIELDS_OPTIONS(f)                                                                           \
+  { "filter", .text = &(f)->filter, .may_be_empty = true }, { "parameters", .text = &(f)->parameters }, \
+      { "max-per", .take = ctl_max_per_take, .context = &(f)->max_per },                                \
+      { "mmr", .take = ctl_mmr_take, .context = &(f)->mmr },                                            \
+      { "min-score", .take = ctl_min_score_take, .context = &(f)->min_score },                          \
+      { "show", .text = &(f)->shown, .may_be_empty = true },                                            \
+      { "boost", .take = ctl_boosts_take, .context = &(f)->boosts },                                    \
+      { "boost-if", .take = ctl_boosts_take_if, .context = &(f)->boosts },                              \
+  {                                                                                                     \
+    "now", .take = ctl_boosts_take_now, .context = &(f)->boosts                                         \
   }
 
 /* Their places in a command's line of arguments, and in its help. */

@@ -132,6 +132,8 @@ static err_t take(const struct ctl_option *o, const char *value)
     return ctl_option_time(name, value, clock_unix_ms(), o->unix_ms);
   if (o->take)
     return o->take(o->context, value);
+  if (!*value && !o->may_be_empty)
+    FAIL(ERR_USAGE, "%s is empty: is a variable not set?", name);
   *o->text = value;
   return ERR_OK;
 }

@@ -10,15 +10,16 @@
 
 /* All zeros: the end of the rows. What a row does not need is zero. */
 struct ctl_option {
-  const char *name; /* without dashes; before a single letter one dash will do */
-  bool *is_given;   /* becomes true. An option has a value if there is one of the following */
-  const char **text;
-  uint64_t *number; /* in [min, max] */
+  const char *name;  /* without dashes; before a single letter one dash will do */
+  bool *is_given;    /* becomes true. An option has a value if there is one of the following */
+  const char **text; /* not empty, unless it may be */
+  uint64_t *number;  /* in [min, max] */
   uint64_t min, max;
   int64_t *unix_ms;                                /* as ctl_option_time() reads it */
   err_t (*take)(void *context, const char *value); /* for values of other kinds. Returns ERR_USAGE */
   void *context;
-  bool may_be_bare; /* the value may be missing */
+  bool may_be_bare;  /* the value may be missing */
+  bool may_be_empty; /* of `text`: otherwise an empty value is an error, as of a shell's variable that is not set */
 };
 
 /* Take the options of a command line, in their order. The words that are left begin at argv[optind].

@@ -54,7 +54,7 @@ enum { WORDS_MAX = 16 };
 /* What the command lines of these tests are read into. */
 struct given {
   bool is_forced, has_seed, is_derived;
-  const char *path;
+  const char *path, *prefix;
   uint64_t seed, base, k;
   char taken[64]; /* the values of --take, one after the other */
 };
@@ -77,6 +77,7 @@ static err_code_t read_line(const char *line, const char *word, bool has_no_word
   const struct ctl_option options[] = {
     { "force", .is_given = &g->is_forced },
     { "path", .text = &g->path },
+    { "prefix", .text = &g->prefix, .may_be_empty = true },
     { "seed", .is_given = &g->has_seed, .number = &g->seed, .max = 9 },
     { "derive", .is_given = &g->is_derived, .number = &g->base, .min = 1, .max = 9, .may_be_bare = true },
     { "k", .number = &g->k, .min = 1, .max = 9 },
@@ -107,7 +108,8 @@ static void the_value_of_an_option_goes_where_its_row_says(void **state)
   assert_string_equal(g.path, "a");
   assert_int_equal(g.seed, 7);
   assert_string_equal(g.taken, "xy");
-  assert_ok(read_line("-k 3", NULL, true, &g));
+  assert_ok(read_line("--prefix= -k 3", NULL, true, &g));
+  assert_string_equal(g.prefix, "");
   assert_int_equal(g.k, 3);
   assert_ok(read_line("--k=4 --derive", NULL, true, &g));
   assert_int_equal(g.k, 4);
@@ -123,6 +125,7 @@ static void wrong_options_are_refused_with_the_name_of_the_command(void **state)
   (void)state;
   assert_fails(read_line("--no", NULL, false, &g), ERR_USAGE, "--no: unknown option of test");
   assert_fails(read_line("--path", NULL, false, &g), ERR_USAGE, "--path needs a value");
+  assert_fails(read_line("--path=", NULL, false, &g), ERR_USAGE, "--path is empty: is a variable not set?");
   assert_fails(read_line("--force=1", NULL, false, &g), ERR_USAGE, "--force=1: the option takes no value");
   assert_fails(read_line("--seed 10", NULL, false, &g), ERR_USAGE, "--seed expects a whole number from 0 to 9");
   assert_fails(read_line("--derive=0", NULL, false, &g), ERR_USAGE, "--derive expects a whole number from 1 to 9");
