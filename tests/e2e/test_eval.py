@@ -516,6 +516,8 @@ class Filters(Case):
                         self.assertTrue(np.all(np.isneginf(got[len(due):])))
         out = self.evaluate(*files, *more).stdout
         self.assertIn("limit    at most 2 hits with the same available\n", out)
+        row = json.loads(self.evaluate(*files, *more, "--json").stdout.splitlines()[0])
+        self.assertEqual(row["max_per"], {"attribute": "available", "n": 2})
 
     def test_a_least_score(self):
         for similarity, methods in (("dot", ("exact",)), ("recjpq", ("exact", "prune_limited(4,2)"))):
@@ -535,6 +537,8 @@ class Filters(Case):
                     self.assertIn(n_hits[0], (19, 20, 21))
         out = self.evaluate(*files, "--min-score", repr(least), "-k", "50").stdout
         self.assertIn("limit    no hit scores below 0.7\n", self.evaluate(*files, "--min-score", "0.7").stdout)
+        row = json.loads(self.evaluate(*files, "--min-score", "0.75", "--json").stdout.splitlines()[0])
+        self.assertEqual(row["min_score"], 0.75)
         self.assertIn("because no others can be: --max-per, --min-score or the filter", out)
         done = self.run_eval(*files, "--min-score", "high")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
@@ -572,6 +576,9 @@ class Filters(Case):
                                        chosen, 0.4)
         out = self.evaluate(*files, "-k", "12", "--mmr", "0.4", "--method", "average(200)").stdout
         self.assertIn("chosen   among the best 60, with diversity 0.4\n", out)
+        rows = self.evaluate(*files, "-k", "12", "--mmr", "0.4", "--json").stdout.splitlines()
+        self.assertEqual([json.loads(row)["mmr"] for row in rows], [{"diversity": 0.4, "candidates": 60}] * len(rows))
+        self.assertNotIn("mmr", self.evaluate(*files, "--json").stdout)
         for text, code, says in (("0.4:11", 1, "--boost-if: mmr.candidates: 11; it must be from k, which is 12, to 1000"),
                                  ("0", 2, "--mmr expects a number above 0"), ("0.5:", 2, "--mmr expects a number")):
             done = self.run_eval(*files, "-k", "12", "--mmr", text)

@@ -158,6 +158,26 @@ static void add_rates(const struct ctl_eval_row *row, json_t *json)
   json_object_set_new(json, "recall_at_k", json_real(row->recall[n_ranks - 1]));
 }
 
+/* What was given to all queries, so that rows of several runs can be told apart. */
+static void add_common(const struct query *common, uint32_t k, json_t *json)
+{
+  struct query query = *common;
+
+  query.k = k;
+  if (query.max_per.n > 0)
+    json_object_set_new(json, "max_per",
+                        json_pack("{s:s%, s:I}", "attribute", (const char *)query.max_per.attribute.p,
+                                  (size_t)query.max_per.attribute.n, "n", (json_int_t)query.max_per.n));
+  if (query.mmr.diversity > 0)
+    json_object_set_new(json, "mmr",
+                        json_pack("{s:f, s:I}", "diversity", query.mmr.diversity, "candidates",
+                                  (json_int_t)query_mmr_candidates(&query, QUERY_MMR_MAX)));
+  if (query.has_min_score)
+    json_object_set_new(json, "min_score", json_real((double)query.min_score));
+  if (query.n_boosts > 0)
+    json_object_set_new(json, "now_unix_ms", json_integer(query.now_unix_ms));
+}
+
 void ctl_eval_report_print_json(const struct ctl_eval_row *row, const struct ctl_eval_setting *setting, FILE *out)
 {
   json_t *json = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s}", "method", row->method, "ran", row->ran,
@@ -170,8 +190,7 @@ void ctl_eval_report_print_json(const struct ctl_eval_row *row, const struct ctl
   json_object_set_new(json, "candidates", json_real(row->candidates));
   json_object_set_new(json, "scored", json_real(row->scored));
   json_object_set_new(json, "admitted", row->has_admitted ? json_integer((json_int_t)row->admitted) : json_null());
-  if (setting->common->n_boosts > 0)
-    json_object_set_new(json, "now_unix_ms", json_integer(setting->common->now_unix_ms));
+  add_common(setting->common, (uint32_t)row->k, json);
   json_object_set_new(json, "short_queries", json_integer((json_int_t)row->n_short));
   json_object_set_new(json, "fewest_hits", json_integer((json_int_t)row->min_hits));
   json_object_set_new(json, "timed_batches", json_integer((json_int_t)row->n_timed));
