@@ -147,11 +147,29 @@ static int take_shared(int argc, char **argv, struct request *request)
   return n_left;
 }
 
-static int run_command(const struct ctl_command *command, const struct request *request, int argc, char **argv)
+/* An empty word names no file and no key, and messages about it would name nothing. The values of options verify
+ * themselves (ctl_option_take()). */
+static err_t verify_words(const struct ctl_command *command, int argc, char **argv)
+{
+  for (int i = 1; i < argc; i++) {
+    if (!*argv[i] && *argv[i - 1] != '-')
+      FAIL(ERR_USAGE, "an argument of %s is empty: is a variable not set?", command->name);
+  }
+  return ERR_OK;
+}
+
+static err_t run(const struct ctl_command *command, const struct request *request, int argc, char **argv)
 {
   opterr = 0;
   optind = 0; /* 0, not 1, also resets glibc's record of permuted arguments */
-  err_code_t result = command->run(&request->options, argc, argv);
+  TRY(verify_words(command, argc, argv));
+  return command->run(&request->options, argc, argv);
+}
+
+static int run_command(const struct ctl_command *command, const struct request *request, int argc, char **argv)
+{
+  err_code_t result = run(command, request, argc, argv);
+
   if (result == ERR_OK)
     return EXIT_OK;
   ctl_say("%s", err_message());

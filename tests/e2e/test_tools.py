@@ -127,6 +127,9 @@ class Get(Tools):
         for words in (["dead-letters", "list", "--reason", ""], ["dead-letters", "retry", "--all", "--topic", ""],
                       ["query", "--space", "films", "--vector", "1,0", "--filter", ""]):
             self.ctl(*words, code=2)
+        for words in (["verify", ""], ["load", ""], ["topk", "", "--output", "x"], ["get", ""], ["put", "", "{}"],
+                      ["delete", "a", ""], ["seen", ""], ["dead-letters", "retry", ""], ["model", "list", ""]):
+            self.assertIn(f"an argument of {words[0]} is empty", self.ctl(*words, code=2))
 
     def test_status_names_the_seen_topic(self):
         self.assertRegex(self.ctl("status"), r"\n  seen +sluice\.seen\n")
@@ -170,7 +173,7 @@ class Get(Tools):
                          {"user": "user 7", "items": ["alien", "heat", wire.key_json(BINARY)]})
         self.assertEqual(self.ctl("seen", "user 7").splitlines()[:2], ["alien", "heat"])
         self.assertEqual(self.ctl("seen", "nobody"), "")
-        self.assertIn("a user has 1 to 256 bytes, not 0", self.ctl("seen", "", code=2))
+        self.assertIn("a user has 1 to 256 bytes, not 257", self.ctl("seen", "u" * 257, code=2))
 
 
 class Queries(Tools):
