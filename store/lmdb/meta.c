@@ -17,7 +17,8 @@ err_t meta_put_bytes(struct env *env, MDB_txn *txn, MDB_dbi table, const char *n
 
   if (bytes.n > META_VALUE_MAX)
     FAIL(ERR_STORE, "the %s has %zu bytes, at most %d can be stored", name, bytes.n, META_VALUE_MAX);
-  memcpy(value + SEAL_BYTES, bytes.p, bytes.n);
+  if (bytes.n > 0) /* an empty value may have no address */
+    memcpy(value + SEAL_BYTES, bytes.p, bytes.n);
   seal_put(value, SEAL_BYTES + bytes.n);
   MDB_val data = env_value(span_of(value, SEAL_BYTES + bytes.n));
   return env_verify(env, mdb_put(txn, table, &key, &data, 0), "write to table `meta`");
