@@ -56,7 +56,7 @@ err_t mmr_finish(const struct arena *arena, const struct arena_space *space, con
  * answer  its hits are the candidates, in order of rank, with their vectors; afterwards the chosen ones, without. A
  *         vector of another length than the first one counts as a zero vector
  *
- * Returns ERR_MEMORY. Thread: any. Time: that of k * candidates cosines.
+ * Returns ERR_MEMORY. Thread: any. Time: at most that of k * candidates cosines.
  */
 err_t mmr_choose(const struct kernels *kernels, double diversity, size_t k, struct region *region,
                  struct answer *answer);

@@ -67,8 +67,9 @@ err_t model_rows_put_mark(struct store *store, const char *name, const struct st
   return err == ERR_STORE_FULL ? ERR_OK : err;
 }
 
-err_t model_rows_unmark(struct span space, uint32_t generation, struct region *region, struct store_model_record *rows,
-                        size_t *n)
+/* Append the row that deletes the mark of a generation, if it may have one. */
+static err_t unmark(struct span space, uint32_t generation, struct region *region, struct store_model_record *rows,
+                    size_t *n)
 {
   const struct space_name name = { space, generation };
   char canonical[SPACE_NAME_MAX + 1], key[MARK_BYTES];
@@ -79,4 +80,17 @@ err_t model_rows_unmark(struct span space, uint32_t generation, struct region *r
   TRY(region_copy(region, row.key, &row.key));
   rows[(*n)++] = row;
   return ERR_OK;
+}
+
+err_t model_rows_append(const struct store_model_record *record, const struct model_change *change,
+                        const struct model_state *state, struct region *region, struct store_model_record *rows,
+                        size_t *n)
+{
+  rows[(*n)++] = *record;
+  if (change->kind != MODEL_ADD)
+    return ERR_OK;
+  TRY(unmark(change->space, change->generation, region, rows, n));
+  if (change->derives_from == 0)
+    return ERR_OK;
+  return unmark(change->space, model_state_root(state, change->space, change->derives_from), region, rows, n);
 }

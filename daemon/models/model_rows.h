@@ -38,16 +38,20 @@ bool model_rows_is_mark(const struct store_model_record *row, struct space_name 
  */
 err_t model_rows_put_mark(struct store *store, const char *name, const struct store_position *position);
 
-/* Append the row that deletes the mark of a generation, if it may have one, for store_models_put(). It belongs beside a
- * record from which on the store may have parts of it again.
+enum { MODEL_ROWS_PER_RECORD = 3 };
+
+/* Append what to store of a record, for store_models_put(): the record, and the end of marks. A generation that is
+ * added may have parts from then on, and so may the one whose parts it uses.
  *
- * space   the plain name
- * region  the row's text lives here
- * rows    room for one more
+ * change  what the record says
+ * state   before the record
+ * region  the rows' texts live here
+ * rows    room for MODEL_ROWS_PER_RECORD more
  *
  * Returns ERR_MEMORY.
  */
-err_t model_rows_unmark(struct span space, uint32_t generation, struct region *region, struct store_model_record *rows,
+err_t model_rows_append(const struct store_model_record *record, const struct model_change *change,
+                        const struct model_state *state, struct region *region, struct store_model_record *rows,
                         size_t *n);
 
 #endif

@@ -16,7 +16,7 @@
 #include "daemon/topic/letter_window.h"
 #include "ingest/wire/model_record.h"
 
-enum { POLL_RECORDS = 64, ROWS_PER_RECORD = 3 /* the record, and marks of two generations */ };
+enum { POLL_RECORDS = 64 };
 
 struct models {
   struct models_context with;
@@ -32,7 +32,7 @@ struct models {
   struct topic_record records[POLL_RECORDS];
   struct model_change changes[POLL_RECORDS]; /* what the records say that make sense */
   size_t n_changes;
-  struct store_model_record rows[ROWS_PER_RECORD * POLL_RECORDS]; /* what to store of them */
+  struct store_model_record rows[MODEL_ROWS_PER_RECORD * POLL_RECORDS]; /* what to store of them */
   size_t n_rows;
   const struct topic_record *senseless[POLL_RECORDS]; /* the other records */
   size_t n_senseless;
@@ -115,18 +115,6 @@ static err_t decode(struct models *m, const struct topic_record *record, struct 
   return model_record_decode(record->key, record->has_value, record->value, &m->region, out);
 }
 
-/* A generation that is added may have parts from now on, and so may the one whose parts it uses. */
-static err_t unmark(struct models *m, const struct model_change *change)
-{
-  if (change->kind != MODEL_ADD)
-    return ERR_OK;
-  TRY(model_rows_unmark(change->space, change->generation, &m->region, m->rows, &m->n_rows));
-  if (change->derives_from == 0)
-    return ERR_OK;
-  uint32_t root = model_state_root(&m->state, change->space, change->derives_from);
-  return model_rows_unmark(change->space, root, &m->region, m->rows, &m->n_rows);
-}
-
 /* Decode the records, and part those that make sense from the others. */
 static err_t decode_all(struct models *m, size_t n_records)
 {
@@ -141,8 +129,8 @@ static err_t decode_all(struct models *m, size_t n_records)
     }
     TRY(err);
     m->n_changes++;
-    m->rows[m->n_rows++] = (struct store_model_record){ record->key, record->has_value, record->value };
-    TRY(unmark(m, change));
+    const struct store_model_record row = { record->key, record->has_value, record->value };
+    TRY(model_rows_append(&row, change, &m->state, &m->region, m->rows, &m->n_rows));
   }
   return ERR_OK;
 }

@@ -19,15 +19,25 @@ static void put_mark(struct fixture *f, const char *name)
   assert_ok(model_rows_put_mark(f->store, name, &position));
 }
 
-/* Store a record that adds a generation, as it comes from the topic. */
+/* Store a record that says this, as it comes from the topic after those of the state. */
+static void store(struct fixture *f, const char *name, const struct model_change *change,
+                  const struct model_state *models)
+{
+  const struct store_model_record record = { span_of_str(name), true, span_of_str("{}") };
+  struct store_model_record records[MODEL_ROWS_PER_RECORD];
+  struct store_position position = at(2);
+  size_t n = 0;
+
+  assert_ok(model_rows_append(&record, change, models, &region, records, &n));
+  assert_ok(store_models_put(f->store, records, n, &position));
+}
+
 static void add(struct fixture *f, const char *name, uint32_t generation)
 {
-  struct store_model_record records[2] = { { span_of_str(name), true, span_of_str("{}") } };
-  struct store_position position = at(2);
-  size_t n = 1;
+  const struct model_state nothing = { 0 };
+  const struct model_change change = { MODEL_ADD, .space = span_of_str("books"), .generation = generation };
 
-  assert_ok(model_rows_unmark(span_of_str("books"), generation, &region, records, &n));
-  assert_ok(store_models_put(f->store, records, n, &position));
+  store(f, name, &change, &nothing);
 }
 
 /* Is there a mark of this generation of `books` after a restart? */
@@ -78,21 +88,57 @@ static void a_generation_that_is_added_again_loses_its_mark_and_no_other_does(vo
   assert_true(is_marked(f, 2));
 }
 
+/* 3 derives from 2, and 4 from 3: the parts of 4 are those of 2. */
+static void the_generation_whose_parts_are_used_loses_its_mark(void **state)
+{
+  struct fixture *f = *state;
+  AUTO(model_state_fini) struct model_state models = { 0 };
+  char digest[MODEL_DIGEST_CHARS + 1];
+  struct model_change change = { MODEL_ADD,
+                                 .space = span_of_str("books"),
+                                 .generation = 3,
+                                 .digest = span_of(digest, MODEL_DIGEST_CHARS),
+                                 .path = span_of_str("/books-3"),
+                                 .derives_from = 2 };
+
+  memset(digest, 'd', sizeof digest);
+  assert_ok(model_state_apply(&models, &change));
+  put_mark(f, "books@2");
+  put_mark(f, "books@3");
+  change.generation = 4;
+  change.derives_from = 3;
+  store(f, "books@4", &change, &models);
+  assert_false(is_marked(f, 2));
+  assert_true(is_marked(f, 3));
+}
+
+static void a_retired_generation_keeps_its_mark(void **state)
+{
+  struct fixture *f = *state;
+  const struct model_state nothing = { 0 };
+  const struct model_change change = { MODEL_RETIRE, .space = span_of_str("books"), .generation = 2 };
+
+  put_mark(f, "books@2");
+  store(f, "books@2", &change, &nothing);
+  assert_true(is_marked(f, 2));
+}
+
 /* A name that fills a key leaves no room for the mark's character. */
 static void a_name_of_full_length_has_no_mark(void **state)
 {
   struct fixture *f = *state;
   char name[SPACE_NAME_MAX + 1];
-  struct store_model_record records[1];
-  size_t n = 0;
+  const struct model_state nothing = { 0 };
+  const struct model_change change = { MODEL_ADD, .space = span_of(name, SPACE_NAME_MAX - 2), .generation = 2 };
 
   memset(name, 'b', sizeof name);
   memcpy(name + SPACE_NAME_MAX - 2, "@2", sizeof "@2");
   put_mark(f, name);
-  assert_ok(model_rows_unmark(span_of(name, SPACE_NAME_MAX - 2), 2, &region, records, &n));
-  assert_int_equal(n, 0);
   assert_ok(store_models_get(f->store, &region, &rows.at, &rows.n, &rows.has_position, &rows.position));
   assert_int_equal(rows.n, 0);
+  store(f, name, &change, &nothing);
+  assert_ok(store_models_get(f->store, &region, &rows.at, &rows.n, &rows.has_position, &rows.position));
+  assert_int_equal(rows.n, 1);
 }
 
 int main(void)
@@ -101,6 +147,8 @@ int main(void)
   const struct CMUnitTest tests[] = {
     CASE(a_mark_survives_a_restart),
     CASE(a_generation_that_is_added_again_loses_its_mark_and_no_other_does),
+    CASE(the_generation_whose_parts_are_used_loses_its_mark),
+    CASE(a_retired_generation_keeps_its_mark),
     CASE(a_name_of_full_length_has_no_mark),
   };
 
