@@ -31,7 +31,7 @@ static const struct method_row rows[] = {
       .is_exact = true,
       ADMITTED,
       .checks_late = true,
-      .items_per_member = 1 << 18,
+      .items_per_member = 1 << 19,
       .search = METHOD_SEARCHES(recjpq_search_pqtopk, recjpq_cuda_search),
       .summary = "every item; a filter on 8-bit sums skips most",
   },

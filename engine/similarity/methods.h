@@ -34,7 +34,7 @@ struct method_row {
   bool checks_late;
   struct method_arg args[METHOD_ARGS_MAX];
   /* On a processor, members of a team share a search (share.h). Each has at least this many items times queries to
-   * search: with fewer, waking it takes longer than its part of the search. */
+   * search, which takes some 100 us: waking a helper takes as long. */
   uint32_t items_per_member;
   /* 0: the search function claims steps. Otherwise members claim queries, at most this many at a time, and search them
    * as batches of their own. */

@@ -10,11 +10,11 @@ static uint32_t max_rank(const struct model *model)
 }
 
 /* On a GPU, bounds in half precision always pay: brute_force is served by the exact search, with the same answer. */
-#define EXACT                                                                       \
-  .name = "exact", .is_exact = true, .checks_late = true, .items_per_member = 4096, \
+#define EXACT                                                                          \
+  .name = "exact", .is_exact = true, .checks_late = true, .items_per_member = 1 << 15, \
   .search = METHOD_SEARCHES(vector_search_exact, vector_cuda_search_exact)
-#define BRUTE_FORCE                                                  \
-  .name = "brute_force", .is_exact = true, .items_per_member = 1024, \
+#define BRUTE_FORCE                                                     \
+  .name = "brute_force", .is_exact = true, .items_per_member = 1 << 13, \
   .search = METHOD_SEARCHES(vector_search_brute_force, vector_cuda_search_exact), .summary = "every item in full"
 
 static const struct method_row vector_rows[] = {
