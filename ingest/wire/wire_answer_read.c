@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decoding the answers of shards. */
+#include <math.h>
 #include <stdio.h>
 
 #include "base/method.h"
+#include "ingest/json/numbers.h"
 #include "ingest/wire/message_field.h"
 #include "ingest/wire/wire_partial.h"
 #include "ingest/wire/wire_value.h"
@@ -26,6 +28,16 @@ static err_t read_attributes(const Sluice__V1__Hit *m, struct region *r, struct 
   return ERR_OK;
 }
 
+/* A merge compares these numbers, and NaN has no place in an order. */
+static err_t verify_finite(const struct hit *hit, size_t number)
+{
+  if (!isfinite(hit->score) || !isfinite(hit->similarity))
+    FAIL(ERR_WIRE, "the score of hit %zu is not finite", number);
+  if (numbers_find_not_finite(hit->vector.v, hit->vector.n) < hit->vector.n)
+    FAIL(ERR_WIRE, "the vector of hit %zu is not finite", number);
+  return ERR_OK;
+}
+
 static err_t read_hits(const Sluice__V1__Answer *m, struct region *r, struct answer *out)
 {
   TRY(region_array(r, m->n_hits, sizeof *out->hits, &out->hits));
@@ -37,6 +49,7 @@ static err_t read_hits(const Sluice__V1__Answer *m, struct region *r, struct ans
     TRY(wire_value_read(hit->value, ERR_WIRE, r, &out->hits[i].value));
     TRY(read_attributes(hit, r, &out->hits[i]));
     out->hits[i].vector = (struct floats){ hit->vector, hit->n_vector };
+    TRY(verify_finite(&out->hits[i], i));
   }
   out->n_hits = m->n_hits;
   return ERR_OK;
@@ -76,13 +89,16 @@ static err_t read_watermark(const Sluice__V1__Answer *m, struct region *r, struc
   return ERR_OK;
 }
 
-static void read_receipt(const Sluice__V1__Receipt *m, struct receipt *out)
+static err_t read_receipt(const Sluice__V1__Receipt *m, struct receipt *out)
 {
   if (!m)
-    return;
+    return ERR_OK;
   out->is_exact = m->exact;
   out->has_bound = message_has(&m->base, "bound");
   out->bound = out->has_bound ? m->bound : 0.0f;
+  if (isnan(out->bound))
+    FAIL(ERR_WIRE, "the bound is not a number");
+  return ERR_OK;
 }
 
 static void read_counts(const Sluice__V1__Counts *m, struct counts *out)
@@ -114,7 +130,7 @@ err_t wire_decode_answer(struct span value, struct region *r, struct answer *out
   TRY(read_hits(m, r, out));
   TRY(read_explanations(m, r, out));
   TRY(read_watermark(m, r, out));
-  read_receipt(m->receipt, &out->receipt);
+  TRY(read_receipt(m->receipt, &out->receipt));
   read_counts(m->counts, &out->counts);
   read_error(m->error, out);
   out->generation = m->generation;

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <math.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -226,6 +228,37 @@ static void an_error_in_a_part_is_the_one_that_was_put_in(void **state)
   assert_string_equal(back.error_message, "not yet");
 }
 
+/* Encode an answer, exchange a number in its bytes, and verify that what comes out is refused. */
+static void assert_refused(const struct answer *answer, float from, float to, const char *message)
+{
+  struct answer back;
+  struct span encoded;
+
+  assert_ok(wire_encode_answer(answer, WIRE_PROTOBUF, &region, &encoded));
+  uint8_t *number = memmem(encoded.p, encoded.n, &from, sizeof from);
+  assert_non_null(number);
+  memcpy(number, &to, sizeof to);
+  assert_int_equal(wire_decode_answer(encoded, &region, &back), ERR_WIRE);
+  assert_string_equal(err_message(), message);
+}
+
+static void an_answer_whose_numbers_have_no_order_is_refused(void **state)
+{
+  static const float not_finite[] = { NAN, INFINITY, -INFINITY }, vector[] = { 1, 7.25f };
+  struct hit hits[] = { { .score = 3.5f }, { .score = 1.5f, .similarity = 2.5f, .vector = { vector, 2 } } };
+  const struct answer answer = {
+    .hits = hits, .n_hits = 2, .is_boosted = true, .receipt = { .has_bound = true, .bound = 9.5f }
+  };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof not_finite / sizeof not_finite[0]; i++) {
+    assert_refused(&answer, 1.5f, not_finite[i], "the score of hit 1 is not finite");
+    assert_refused(&answer, 2.5f, not_finite[i], "the score of hit 1 is not finite");
+    assert_refused(&answer, 7.25f, not_finite[i], "the vector of hit 1 is not finite");
+  }
+  assert_refused(&answer, 9.5f, NAN, "the bound is not a number");
+}
+
 static void records_that_cannot_be_are_refused(void **state)
 {
   static const struct span trace[4];
@@ -257,6 +290,7 @@ int main(void)
     cmocka_unit_test(an_answer_in_a_part_is_the_one_that_was_put_in),
     cmocka_unit_test(the_key_of_the_query_and_its_time_left_are_those_that_were_put_in),
     cmocka_unit_test(an_error_in_a_part_is_the_one_that_was_put_in),
+    cmocka_unit_test(an_answer_whose_numbers_have_no_order_is_refused),
     cmocka_unit_test(records_that_cannot_be_are_refused),
   };
 
