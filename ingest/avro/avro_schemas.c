@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Schemas by their ids. They are few, and are never forgotten. */
+#include "ingest/avro/avro_schemas.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define SUFFIX ".avsc"
+
+struct schema {
+  uint32_t id;
+  struct region region;
+  const struct avro_type *type;
+  struct schema *next;
+};
+
+struct avro_schemas {
+  char *path;
+  bool has_ids;
+  pthread_mutex_t mutex; /* guards the list */
+  struct schema *first;
+};
+
+/* Files -------------------- */
+
+/* What a registry answers has the schema as text in a member. */
+static err_t unwrap(const char *path, json_t **json)
+{
+  const char *text = json_object_get(*json, "type") ? NULL : json_string_value(json_object_get(*json, "schema"));
+  json_error_t error;
+
+  if (!text)
+    return ERR_OK;
+  json_t *inner = json_loads(text, JSON_DECODE_ANY, &error);
+  if (!inner)
+    FAIL(ERR_CONFIG, "%s: the text of its member \"schema\" is not JSON: %s", path, error.text);
+  json_decref(*json);
+  *json = inner;
+  return ERR_OK;
+}
+
+/* is_there: false if there is no such file. */
+static err_t read_json(const char *path, bool *is_there, json_t **out)
+{
+  json_error_t error;
+  FILE *file = fopen(path, "re");
+
+  *is_there = file || errno != ENOENT;
+  if (!file)
+    FAIL(ERR_CONFIG, "%s: %s", path, strerror(errno));
+  *out = json_loadf(file, JSON_DECODE_ANY, &error);
+  fclose(file);
+  if (!*out)
+    FAIL(ERR_CONFIG, "%s: not JSON: %s (line %d, column %d)", path, error.text, error.line, error.column);
+  return unwrap(path, out);
+}
+
+static void free_schema(struct schema **s)
+{
+  if (!*s)
+    return;
+  region_fini(&(*s)->region);
+  mem_free(s);
+}
+
+static err_t make_schema(const char *path, const json_t *json, struct schema *s)
+{
+  err_code_t err = avro_schema_make(json, &s->region, &s->type);
+
+  if (err == ERR_CONFIG)
+    FAIL(err, "%s: %s", path, err_message());
+  return err;
+}
+
+/* Read a schema and add it. The caller holds the mutex, or is alone. */
+static err_t add(struct avro_schemas *s, const char *path, uint32_t id, bool *is_there)
+{
+  AUTO(json_decrefp) json_t *json = NULL;
+  AUTO(free_schema) struct schema *schema = NULL;
+
+  TRY(read_json(path, is_there, &json));
+  TRY(mem_array(1, sizeof *schema, &schema));
+  TRY(make_schema(path, json, schema));
+  schema->id = id;
+  schema->next = s->first;
+  s->first = schema;
+  schema = NULL;
+  return ERR_OK;
+}
+
+/* Is it the name of a schema's file, such as 17.avsc? */
+static bool parse_name(const char *name, uint32_t *id)
+{
+  char *end;
+
+  if (*name < '0' || *name > '9')
+    return false;
+  errno = 0;
+  unsigned long long number = strtoull(name, &end, 10);
+  *id = (uint32_t)number;
+  return errno == 0 && number <= UINT32_MAX && strcmp(end, SUFFIX) == 0;
+}
+
+static err_t path_of(const struct avro_schemas *s, const char *name, char **out)
+{
+  size_t n = strlen(s->path) + strlen(name) + 2;
+
+  TRY(mem_bytes(n, out));
+  snprintf(*out, n, "%s/%s", s->path, name);
+  return ERR_OK;
+}
+
+static err_t add_named(struct avro_schemas *s, const char *name, uint32_t id, bool *is_there)
+{
+  AUTO(mem_free) char *path = NULL;
+
+  TRY(path_of(s, name, &path));
+  return add(s, path, id, is_there);
+}
+
+static err_t add_all(struct avro_schemas *s, DIR *folder)
+{
+  const struct dirent *entry;
+  bool is_there;
+  uint32_t id;
+
+  while ((entry = readdir(folder))) {
+    if (parse_name(entry->d_name, &id))
+      TRY(add_named(s, entry->d_name, id, &is_there));
+  }
+  if (!s->first)
+    FAIL(ERR_CONFIG, "%s: it has no schema: save each as its id in the registry, such as 17" SUFFIX, s->path);
+  return ERR_OK;
+}
+
+static err_t add_folder(struct avro_schemas *s)
+{
+  DIR *folder = opendir(s->path);
+
+  if (!folder)
+    FAIL(ERR_CONFIG, "%s: %s: with catalogue.framing: confluent, it is a folder of schemas", s->path, strerror(errno));
+  err_code_t err = add_all(s, folder);
+  closedir(folder);
+  return err;
+}
+
+/* ---- */
+
+err_t avro_schemas_open(const char *path, bool has_ids, struct avro_schemas **out)
+{
+  AUTO(avro_schemas_close) struct avro_schemas *s = NULL;
+  bool is_there;
+
+  TRY(mem_array(1, sizeof *s, &s));
+  pthread_mutex_init(&s->mutex, NULL);
+  s->has_ids = has_ids;
+  TRY(mem_copy_str(path, &s->path));
+  err_code_t err = has_ids ? add_folder(s) : add(s, path, 0, &is_there);
+  if (err == ERR_CONFIG)
+    FAIL(err, "catalogue.schemas: %s", err_message());
+  TRY(err);
+  *out = s;
+  s = NULL;
+  return ERR_OK;
+}
+
+void avro_schemas_close(struct avro_schemas **s)
+{
+  if (!*s)
+    return;
+  for (struct schema *schema = (*s)->first, *next; schema; schema = next) {
+    next = schema->next;
+    free_schema(&schema);
+  }
+  pthread_mutex_destroy(&(*s)->mutex);
+  mem_free(&(*s)->path);
+  mem_free(s);
+}
+
+static const struct schema *find(const struct avro_schemas *s, uint32_t id)
+{
+  for (const struct schema *schema = s->first; schema; schema = schema->next) {
+    if (schema->id == id || !s->has_ids)
+      return schema;
+  }
+  return NULL;
+}
+
+/* Look for a file that came later. */
+static err_t add_late(struct avro_schemas *s, uint32_t id)
+{
+  char name[24];
+  bool is_there = true;
+
+  snprintf(name, sizeof name, "%" PRIu32 SUFFIX, id);
+  err_code_t err = add_named(s, name, id, &is_there);
+  if (err != ERR_CONFIG)
+    return err;
+  if (!is_there)
+    FAIL(ERR_WIRE, "schema %" PRIu32 " is not known: save it from the registry as %s/%s, then retry the record", id,
+         s->path, name);
+  FAIL(ERR_WIRE, "schema %" PRIu32 ": %s", id, err_message());
+}
+
+err_t avro_schemas_find(struct avro_schemas *s, uint32_t id, const struct avro_type **out)
+{
+  err_code_t err = ERR_OK;
+
+  pthread_mutex_lock(&s->mutex);
+  const struct schema *found = find(s, id);
+  if (!found) {
+    err = add_late(s, id);
+    found = s->first;
+  }
+  if (err == ERR_OK)
+    *out = found->type;
+  pthread_mutex_unlock(&s->mutex);
+  return err;
+}
