@@ -25,8 +25,11 @@ err_t catalogue_format_init(const struct config *config, struct item_format *out
 {
   struct mapping *mapping = &out->mapping;
 
-  *out = (struct item_format){ .is_framed = config->catalogue.is_framed, .is_mapped = config->catalogue.is_json };
+  *out = (struct item_format){ .is_framed = config->catalogue.is_framed,
+                               .is_mapped = config->catalogue.format != CONFIG_FORMAT_SLUICE };
   mapping->is_debezium = config->catalogue.mapping.is_debezium;
+  if (config->catalogue.format == CONFIG_FORMAT_AVRO)
+    TRY(avro_schemas_open(config->catalogue.schemas, config->catalogue.is_framed, &mapping->schemas));
   TRY(read_path(config->catalogue.mapping.key, &mapping->key));
   TRY(read_path(config->catalogue.mapping.deleted, &mapping->deleted));
   TRY(add_fields(config, &config->catalogue.mapping.vectors, MAPPING_VECTOR, mapping));

@@ -20,6 +20,9 @@ struct config_list {
   size_t n;
 };
 
+/* What the values of the catalogue topic are. */
+enum config_format { CONFIG_FORMAT_SLUICE, CONFIG_FORMAT_JSON, CONFIG_FORMAT_AVRO };
+
 /* What to do with a part of a space that is not configured. */
 enum config_unknown {
   CONFIG_UNKNOWN_KEEP,   /* store it without serving it */
@@ -77,8 +80,9 @@ struct config {
     uint64_t rebuild_min_percent;
     bool stops_on_damage; /* on_damage: stop; else wait */
     enum config_unknown unknown_spaces;
-    bool is_json;   /* format: json; else Sluice's own messages */
+    enum config_format format;
     bool is_framed; /* framing: confluent */
+    char *schemas;  /* a file; if framed, a folder; "": none */
     struct {
       char *key;                    /* paths (ingest/json/json_path.h); "": the record's key */
       char *deleted;                /* "": none */

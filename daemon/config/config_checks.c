@@ -74,7 +74,7 @@ static err_t verify_topics(const struct config *c)
 /* Somebody else's topic may want other keys, and nobody expects us to write there. */
 static err_t verify_canary(const struct config *c)
 {
-  if (c->canary.interval_ms > 0 && c->catalogue.is_json)
+  if (c->canary.interval_ms > 0 && c->catalogue.format != CONFIG_FORMAT_SLUICE)
     FAIL(ERR_CONFIG,
          "%s:%d: canary.interval_ms needs catalogue.format: sluice, because canaries are written to the "
          "catalogue topic: set it to 0",

@@ -84,6 +84,12 @@ static err_t check_names(const struct config *c, struct problems *problems)
   return ERR_OK;
 }
 
+/* Is the topic in somebody else's form? */
+static bool is_mapped(const struct config *c)
+{
+  return c->catalogue.format != CONFIG_FORMAT_SLUICE;
+}
+
 /* Does a setting below catalogue.mapping differ from its default? */
 static bool is_set(const struct config *c, const struct setting *s)
 {
@@ -99,8 +105,8 @@ static bool is_set(const struct config *c, const struct setting *s)
 /* Does the file map anything? Looks for the settings that have no effect alone. */
 static err_t verify_has_effect(const struct config *c, size_t index)
 {
-  if (is_set(c, &settings[index]) && !c->catalogue.is_json)
-    FAIL(ERR_CONFIG, "%s:%d: %s has an effect with catalogue.format: json only", c->path, c->lines[index],
+  if (is_set(c, &settings[index]) && !is_mapped(c))
+    FAIL(ERR_CONFIG, "%s:%d: %s has an effect with catalogue.format: json or avro only", c->path, c->lines[index],
          settings[index].path);
   return ERR_OK;
 }
@@ -109,9 +115,24 @@ static err_t verify_maps_something(const struct config *c)
 {
   const size_t n = c->catalogue.mapping.vectors.n + c->catalogue.mapping.codes.n + c->catalogue.mapping.attributes.n;
 
-  if (c->catalogue.is_json && n == 0)
-    FAIL(ERR_CONFIG, "%s:%d: catalogue.format is json, but catalogue.mapping names no vectors, codes or attributes",
-         c->path, c->lines[settings_find("catalogue.format")]);
+  if (is_mapped(c) && n == 0)
+    FAIL(ERR_CONFIG, "%s:%d: catalogue.format is %s, but catalogue.mapping names no vectors, codes or attributes",
+         c->path, c->lines[settings_find("catalogue.format")],
+         c->catalogue.format == CONFIG_FORMAT_JSON ? "json" : "avro");
+  return ERR_OK;
+}
+
+/* Values of Avro say nothing about themselves. */
+static err_t verify_schemas(const struct config *c)
+{
+  bool is_avro = c->catalogue.format == CONFIG_FORMAT_AVRO;
+
+  if (is_avro && !*c->catalogue.schemas)
+    FAIL(ERR_CONFIG, "%s:%d: catalogue.format is avro, but catalogue.schemas does not say where the schema is", c->path,
+         c->lines[settings_find("catalogue.format")]);
+  if (!is_avro && *c->catalogue.schemas)
+    FAIL(ERR_CONFIG, "%s:%d: catalogue.schemas has an effect with catalogue.format: avro only", c->path,
+         c->lines[settings_find("catalogue.schemas")]);
   return ERR_OK;
 }
 
@@ -124,5 +145,6 @@ err_t config_fields_check(const struct config *c, struct problems *problems)
       TRY(problems_note(problems, verify_has_effect(c, i)));
   }
   TRY(problems_note(problems, verify_maps_something(c)));
+  TRY(problems_note(problems, verify_schemas(c)));
   return check_names(c, problems);
 }

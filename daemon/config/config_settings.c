@@ -86,13 +86,19 @@ const struct setting settings[] = {
                    { "refuse", CONFIG_UNKNOWN_REFUSE }),
     .meaning = "What to do with a part of a space that is not configured. `keep`: store it, and serve it once the "
                "space is configured. `skip`: drop it. `refuse`: send the record to the dead letters." },
-  { .path = "catalogue.format", .type = SETTING_EITHER, .offset = AT(catalogue.is_json), .default_text = "sluice",
-    .words = WORDS({ "sluice", false }, { "json", true }),
-    .meaning = "What the topic's values are. `sluice`: the messages of protocol.md. `json`: objects of any form; "
-               "`catalogue.mapping` says where an item's parts are in them (formats.md)." },
+  { .path = "catalogue.format", .type = SETTING_CHOICE, .offset = AT_ENUM(catalogue.format),
+    .default_text = "sluice",
+    .words = WORDS({ "sluice", CONFIG_FORMAT_SLUICE }, { "json", CONFIG_FORMAT_JSON }, { "avro", CONFIG_FORMAT_AVRO }),
+    .meaning = "What the topic's values are. `sluice`: the messages of protocol.md. `json`: objects of any form. "
+               "`avro`: records of any schema. `catalogue.mapping` says where an item's parts are in these two "
+               "(formats.md)." },
   { .path = "catalogue.framing", .type = SETTING_EITHER, .offset = AT(catalogue.is_framed), .default_text = "none",
     .words = WORDS({ "none", false }, { "confluent", true }),
     .meaning = "`confluent`: a zero byte and a schema's id are in front of each value. No registry is asked." },
+  { .path = "catalogue.schemas", .type = SETTING_PATH, .offset = AT(catalogue.schemas), .min = 0, .max = 4000,
+    .default_text = "",
+    .meaning = "With `catalogue.format: avro`: the file of the schema; with `framing: confluent`, a folder that has "
+               "each schema as `ID.avsc`." },
   { .path = "catalogue.mapping.key", .type = SETTING_FIELD, .offset = AT(catalogue.mapping.key), .default_text = "",
     .meaning = "Path of the item's key in the value. Empty: the record's key." },
   { .path = "catalogue.mapping.vectors", .type = SETTING_FIELDS, .offset = AT(catalogue.mapping.vectors),
@@ -280,7 +286,7 @@ const struct setting settings[] = {
     .default_text = "0",
     .meaning = "How often to measure how long an update takes to be in the answers: the daemon writes a delete of an "
                "item that never was, `sluice.canary`, to `catalogue.topic`, and waits for it. It needs `WRITE` on the "
-               "topic. Not with `catalogue.format: json`. 0: never." },
+               "topic. Needs `catalogue.format: sluice`. 0: never." },
 
   { .path = "http.listen", .type = SETTING_ADDRESS, .offset = AT(http.listen), .min = 1, .max = 64,
     .default_text = "127.0.0.1:8321",

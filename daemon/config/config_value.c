@@ -256,7 +256,7 @@ err_t setting_set(const struct setting *s, void *base, const char *directory, st
     return set_text(field, "", text);
   case SETTING_PATH:
     TRY(verify_text(s, text));
-    return set_text(field, text.p[0] == '/' ? "" : directory, text);
+    return set_text(field, text.n == 0 || text.p[0] == '/' ? "" : directory, text);
   case SETTING_ADDRESS:
     TRY(verify_address(text));
     return set_text(field, "", text);

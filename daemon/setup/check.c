@@ -11,6 +11,7 @@
 #include "daemon/config/config_kafka.h"
 #include "daemon/config/config_settings.h"
 #include "daemon/setup/engine_setup.h"
+#include "ingest/avro/avro_schemas.h"
 
 struct check {
   const struct config *config;
@@ -41,6 +42,17 @@ static err_t check_engine(struct check *c)
   TRY(mem_array(c->config->n_spaces, sizeof *spaces, &spaces));
   engine_setup_make(c->config, spaces, &engine_config);
   return engine_check(&engine_config, note_engine, c);
+}
+
+static err_t check_schemas(struct check *c)
+{
+  AUTO(avro_schemas_close) struct avro_schemas *schemas = NULL;
+  const struct config *config = c->config;
+
+  if (config->catalogue.format != CONFIG_FORMAT_AVRO)
+    return ERR_OK;
+  err_code_t err = avro_schemas_open(config->catalogue.schemas, config->catalogue.is_framed, &schemas);
+  return err == ERR_CONFIG ? note(c, err) : err;
 }
 
 /* The store creates its directory, but not the parent of it. */
@@ -141,6 +153,7 @@ err_t check_file(const char *path, struct problems *problems)
     print_unused(config);
     return check_clients(config, problems);
   }
+  TRY(check_schemas(&c));
   TRY(check_store(&c));
   TRY(check_clients(config, problems));
   return check_engine(&c);

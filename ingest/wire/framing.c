@@ -14,15 +14,23 @@ static struct span skip(struct span bytes, size_t n)
   return span_of(bytes.p + n, bytes.n - n);
 }
 
-err_t framing_strip(struct span *value)
+err_t framing_take(struct span *value, uint32_t *id)
 {
   if (value->n > 0 && value->p[0] != 0)
     FAIL(ERR_WIRE, "the value is not framed as catalogue.framing says: its first byte is 0x%02x, not 0", value->p[0]);
   if (!framing_is_there(*value))
     FAIL(ERR_WIRE, "the value is not framed as catalogue.framing says: it has %zu bytes, and the framing alone has %d",
          value->n, FRAME_BYTES);
+  *id = (uint32_t)value->p[1] << 24 | (uint32_t)value->p[2] << 16 | (uint32_t)value->p[3] << 8 | value->p[4];
   *value = skip(*value, FRAME_BYTES);
   return ERR_OK;
+}
+
+err_t framing_strip(struct span *value)
+{
+  uint32_t id;
+
+  return framing_take(value, &id);
 }
 
 static bool take_varint(struct span *bytes, uint64_t *out)

@@ -3,8 +3,7 @@
 #include "ingest/wire/mapped_item.h"
 
 #include "base/log.h"
-#include "ingest/wire/framing.h"
-#include "ingest/json/json_parse.h"
+#include "ingest/wire/mapped_document.h"
 #include "ingest/wire/mapped_key.h"
 #include "ingest/wire/mapped_value.h"
 #include "ingest/wire/wire_message.h"
@@ -63,7 +62,8 @@ static err_t open_row(struct decoder *d, json_t *json, bool *is_delete)
 
   *is_delete = false;
   if (!json_is_object(payload))
-    FAIL(ERR_WIRE, "JSON, but %s where an object is expected", json_scalar_kind(payload));
+    FAIL(ERR_WIRE, "%s, but %s where an object is expected", d->m->schemas ? "Avro" : "JSON",
+         json_scalar_kind(payload));
   if (d->m->is_debezium)
     return open_envelope(d, payload, is_delete);
   d->row = payload;
@@ -180,15 +180,12 @@ static err_t read_row(struct decoder *d, bool is_delete, struct item_change *out
 
 static err_t decode(struct decoder *d, struct item_change *out)
 {
-  struct span value = d->record->value;
   AUTO(json_decrefp) json_t *json = NULL;
   bool is_delete = true;
 
   if (!d->record->has_value)
     return read_row(d, true, out);
-  if (d->is_framed)
-    TRY(framing_strip(&value));
-  TRY(json_parse(value, JSON_DECODE_ANY, d->reader.region, &d->reader.has_large, &json));
+  TRY(mapped_document_read(d->m, d->is_framed, d->record->value, d->reader.region, &d->reader.has_large, &json));
   TRY(open_row(d, json, &is_delete));
   return read_row(d, is_delete, out);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decoding records that have their own JSON form, as a mapping says (docs/formats.md).
+/* Decoding records that have their own form, as JSON or Avro, as a mapping says (docs/formats.md).
  *
  * Thread: the one that owns the region. Blocks: no.
  */
@@ -18,7 +18,7 @@
  * is_framed  value and key are framed
  * out        the key may be a part of the record's key; everything else lives in the region
  *
- * Returns ERR_OK; ERR_WIRE when the value is not such JSON; ERR_TOO_LARGE when it has too many bytes to be read;
+ * Returns ERR_OK; ERR_WIRE when the value is not in such a form; ERR_TOO_LARGE when it has too many bytes to be read;
  * ERR_ITEM when a field is wrong, which the error names, or when decoding takes too much memory. On error the region
  * may have grown.
  */

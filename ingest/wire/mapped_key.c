@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "ingest/wire/framing.h"
-#include "ingest/json/json_parse.h"
+#include "ingest/wire/mapped_document.h"
 #include "ingest/wire/mapped_value.h"
 
 json_t *mapped_key_payload(json_t *json)
@@ -27,28 +27,32 @@ static err_t choose_member(const struct mapping *m, json_t *object, json_t **out
   return ERR_OK;
 }
 
-static err_t read_json(const struct mapping *m, struct span text, struct region *r, struct span *out)
+static err_t read_document(const struct mapping *m, bool is_framed, struct span key, struct region *r, struct span *out)
 {
   const struct json_place at = { .kind = JSON_PLACE_FIELD, .name = "the record's key" };
   struct json_reader rd = { .region = r, .field_error = ERR_ITEM };
   AUTO(json_decrefp) json_t *json = NULL;
 
-  err_code_t err = json_parse(text, JSON_DECODE_ANY, r, &rd.has_large, &json);
+  err_code_t err = mapped_document_read(m, is_framed, key, r, &rd.has_large, &json);
   if (err == ERR_WIRE)
-    FAIL(ERR_ITEM, "the record's key is %s: %s", log_quote(text), err_message());
+    FAIL(ERR_ITEM, "the record's key is %s: %s", log_quote(key), err_message());
   TRY(err);
-  json_t *key = mapped_key_payload(json);
-  if (json_is_object(key))
-    TRY(choose_member(m, key, &key));
-  return mapped_value_key(&rd, &at, key, out);
+  json_t *found = mapped_key_payload(json);
+  if (json_is_object(found))
+    TRY(choose_member(m, found, &found));
+  return mapped_value_key(&rd, &at, found, out);
 }
 
 err_t mapped_key_read(const struct mapping *m, bool is_framed, struct span key, struct region *r, struct span *out)
 {
-  if (is_framed && framing_is_there(key))
+  bool has_frame = is_framed && framing_is_there(key);
+
+  if (m->schemas && has_frame)
+    return read_document(m, true, key, r, out);
+  if (has_frame)
     TRY(framing_strip(&key));
-  if (key.n > 0 && (key.p[0] == '{' || key.p[0] == '"'))
-    return read_json(m, key, r, out);
+  if (!m->schemas && key.n > 0 && (key.p[0] == '{' || key.p[0] == '"'))
+    return read_document(m, false, key, r, out);
   if (key.n > 0 && (memchr(key.p, 0, key.n) || !utf8_is_valid(key)))
     FAIL(ERR_ITEM, "the record's key %s is neither text nor JSON: catalogue.mapping.key can take it from the value",
          log_quote(key));

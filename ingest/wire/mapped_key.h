@@ -8,7 +8,7 @@
 
 /* Read a record's key. It is text, taken as it is; JSON text in quotes; or a JSON object: then the member at the
  * mapping's path is the key, or its only member. A schema beside the payload and, if the topic is framed, framing are
- * taken off.
+ * taken off. If the mapping has schemas, a framed key is Avro, and any other is text.
  *
  * out  lives in the region, or is a part of `key`
  *

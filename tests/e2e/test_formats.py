@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of catalogue topics in other forms: random rows of JSON, change events of Debezium, and framing."""
+"""Tests of catalogue topics in other forms: rows of JSON and of Avro, change events of Debezium, and framing."""
 
 import base64
+import io
 import itertools
 import json
 import struct
@@ -10,7 +11,11 @@ import subprocess
 import tempfile
 import unittest
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
+
+import avro.io
+import avro.schema
 
 import data
 import harness
@@ -42,6 +47,56 @@ def setUpModule():
     unittest.addModuleCleanup(folder.cleanup)
     model = Path(folder.name) / "dot.safetensors"
     safetensors_io.write(model, {}, {"sluice.similarity": "dot", "sluice.dim": "2"})
+
+
+class Schema:
+    """A schema of Avro, and values in it, by Apache's own library."""
+
+    def __init__(self, form):
+        self.text = json.dumps(form)
+        self.writer = avro.io.DatumWriter(avro.schema.parse(self.text))
+
+    def encode(self, value):
+        out = io.BytesIO()
+        self.writer.write(value, avro.io.BinaryEncoder(out))
+        return out.getvalue()
+
+    def save(self, path, is_wrapped=False):
+        """is_wrapped: as a registry answers."""
+        path.write_text(json.dumps({"schema": self.text}) if is_wrapped else self.text, encoding="utf-8")
+
+
+def film(*attributes):
+    fields = [("sku", {"type": "record", "name": "Sku", "fields": [{"name": "id", "type": "string"}]}),
+              ("embedding", ["null", {"type": "array", "items": "float"}]), *attributes]
+    return Schema({"type": "record", "name": "Film", "namespace": "shop",
+                   "fields": [{"name": name, "type": form} for name, form in fields]})
+
+
+def frame_of(id):
+    return b"\0" + struct.pack(">I", id)
+
+
+DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+OTHERS = [("tags", ["null", {"type": "array", "items": "string"}]), ("year", ["null", "int"]),
+          ("available", ["null", "boolean"]), ("gone", "boolean"), ("more", {"type": "map", "values": "double"})]
+KEY_SCHEMA = Schema("string")
+KEPT = film()
+SCHEMAS = {7: film(("country", ["null", "string"]), ("price", ["null", DECIMAL]),
+                   ("expires", ["null", {"type": "long", "logicalType": "timestamp-millis"}]), *OTHERS),
+           8: film(*OTHERS, ("expires", [{"type": "long", "logicalType": "timestamp-micros"}, "null"]),
+                   ("country", [{"type": "enum", "name": "Country", "symbols": ["de"]}, "string", "null"]),
+                   ("price", ["null", {"type": "fixed", "name": "Price", "size": 8} | {
+                       key: value for key, value in DECIMAL.items() if key != "type"}]))}
+
+
+ROW = {"type": "record", "name": "Value", "fields": [
+    {"name": "id", "type": "int"}, {"name": "embedding", "type": ["null", "string"]},
+    {"name": "price", "type": DECIMAL}]}
+EVENT = Schema({"type": "record", "name": "Envelope", "fields": [
+    {"name": "before", "type": ["null", ROW]}, {"name": "after", "type": ["null", "Value"]},
+    {"name": "op", "type": "string"}]})
+EVENT_KEY = Schema({"type": "record", "name": "Key", "fields": [{"name": "id", "type": "int"}]})
 
 
 class Rows:
@@ -187,6 +242,102 @@ class FormatCase(Case):
         said = self.ctl("dead-letters", "retry", "--all", "--overwrite", "--reason", "deleted_at", code=1)
         self.assertIn("went to sluice.catalogue", said)
         self.assertIn("refused 1 record", said)
+
+    # ---------------------------------------------------------------------------------------------------------- Avro
+
+    def open_avro(self, framing, schemas):
+        self.open({"format": "avro", "framing": framing, "schemas": str(schemas),
+                   "mapping": {"key": "sku.id", "vectors": {"books": "embedding"}, "deleted": "gone",
+                               "attributes": {name: name for name in TYPES}}})
+
+    def put_avro_row(self, number, schema, frame):
+        """Write a random row. What is left out is null."""
+        key, (vector, _), (attributes, _) = f"k{number}", self.rows.vector(), self.rows.attributes()
+        if self.rows.rng.integers(5) == 0:
+            vector = None
+        row = dict.fromkeys(TYPES) | attributes | {"sku": {"id": key}, "embedding": vector, "gone": False, "more": {}}
+        if "price" in attributes:
+            row["price"] = Decimal(f"{attributes['price']:.2f}")
+        if "expires" in attributes:
+            row["expires"] = datetime.fromtimestamp(attributes["expires"] / 1000, timezone.utc)
+        self.write(self.avro_key(key), frame + schema.encode(row))
+        self.items[key] = vector, attributes
+        if vector is None and not attributes:
+            del self.items[key]
+
+    def avro_key(self, key):
+        """Return the key as text, or framed."""
+        return key.encode() if self.rows.rng.integers(2) else frame_of(1) + KEY_SCHEMA.encode(key)
+
+    def delete_avro_row(self, number, schema, frame):
+        key = f"k{number}"
+        row = dict.fromkeys(TYPES) | {"sku": {"id": key}, "embedding": [1, 2], "gone": True, "more": {"x": 1}}
+        self.write(self.avro_key(key), data.pick(self.rows.rng, [None, frame + schema.encode(row)]))
+        self.items.pop(key, None)
+
+    def test_rows_of_avro(self):
+        with tempfile.TemporaryDirectory() as folder:
+            KEY_SCHEMA.save(Path(folder) / "1.avsc")
+            for number, schema in SCHEMAS.items():
+                schema.save(Path(folder) / f"{number}.avsc", is_wrapped=number % 2)
+            self.open_avro("confluent", folder)
+            for _ in range(600):
+                number, id = int(self.system.rng.integers(200)), data.pick(self.system.rng, list(SCHEMAS))
+                change = self.put_avro_row if self.system.rng.integers(4) else self.delete_avro_row
+                change(number, SCHEMAS[id], frame_of(id))
+            row = SCHEMAS[7].encode(dict.fromkeys(TYPES) | {"sku": {"id": "k1"}, "embedding": [1, 2, 3], "gone": False,
+                                                            "more": {}})
+            bad = {frame_of(7) + row: 'part "books": vector has 3 numbers',
+                   frame_of(7) + row[:-1]: "the bytes end in the middle of it",
+                   frame_of(7) + row + b"x": "1 bytes follow the value",
+                   frame_of(1) + KEY_SCHEMA.encode("k1"): "Avro, but text where an object is expected",
+                   row: "is not framed as catalogue.framing says"}
+            for value, due in bad.items():
+                self.write(b"k1", value, due)
+            late = frame_of(9) + KEPT.encode({"sku": {"id": "late"}, "embedding": [7, 8]})
+            self.write(b"late", late, f"schema 9 is not known: save it from the registry as {folder}/9.avsc")
+            self.check()
+            self.check_sluicectl("catalogue.format: avro")
+            KEPT.save(Path(folder) / "9.avsc")
+            said = self.ctl("dead-letters", "retry", "--all", "--overwrite", "--reason", "schema 9")
+            self.assertIn("went to sluice.catalogue", said)
+            eventually(lambda: self.ask().get("late") == 8007, "the record whose schema came late")
+
+    def test_rows_of_avro_without_framing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            SCHEMAS[7].save(Path(folder) / "films.avsc")
+            self.open_avro("none", Path(folder) / "films.avsc")
+            for number in range(100):
+                self.put_avro_row(number, SCHEMAS[7], b"")
+            self.write(b"k1", b"", "the bytes end in the middle of it")
+            self.check()
+
+    def test_events_of_debezium_in_avro(self):
+        with tempfile.TemporaryDirectory() as folder:
+            EVENT_KEY.save(Path(folder) / "3.avsc")
+            EVENT.save(Path(folder) / "4.avsc")
+            self.open({"format": "avro", "framing": "confluent", "schemas": folder,
+                       "mapping": {"vectors": {"books": "embedding"}, "attributes": {"price": "price"},
+                                   "envelope": "debezium"}})
+            for _ in range(200):
+                self.write_event(int(self.system.rng.integers(60)))
+            self.check()
+
+    def write_event(self, number):
+        """Write a random change, or a delete and its tombstone."""
+        rng, key = self.system.rng, frame_of(3) + EVENT_KEY.encode({"id": number})
+        if rng.integers(4) == 0:
+            self.write(key, frame_of(4) + EVENT.encode({"before": None, "after": None, "op": "d"}))
+            self.write(key, None)
+            self.items.pop(str(number), None)
+            return
+        vector, cents, is_new = [int(n) for n in rng.integers(-99, 100, 2)], int(rng.integers(9999)), rng.integers(2)
+        row = {"id": number, "embedding": json.dumps(vector), "price": Decimal(cents).scaleb(-2)}
+        if str(number) in self.items and not is_new:
+            vector, row["embedding"] = self.items[str(number)][0], UNAVAILABLE
+        op = "u" if row["embedding"] == UNAVAILABLE else data.pick(rng, "cr")
+        self.write(key, frame_of(4) + EVENT.encode({"before": None, "after": row, "op": op}))
+        self.items[str(number)] = vector, {"price": cents / 100}
 
     # ------------------------------------------------------------------------------------------------------ Debezium
 

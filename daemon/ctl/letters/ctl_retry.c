@@ -59,7 +59,7 @@ static bool is_key_unknown(const struct retry *r, const struct ctl_letter *lette
 {
   const struct config *c = r->ctx->config;
 
-  return c->catalogue.is_json && !r->options->overwrites && is_of(letter, c->catalogue.topic);
+  return c->catalogue.format != CONFIG_FORMAT_SLUICE && !r->options->overwrites && is_of(letter, c->catalogue.topic);
 }
 
 /* Is it about an item whose key is known? */
@@ -96,13 +96,14 @@ static bool is_chosen(const struct retry *r)
   return r->selection->n_places || r->selection->filter.topic;
 }
 
-/* Has the record a key that no item can have? With catalogue.format: json, the item's key may be in the value. */
+/* Has the record a key that no item can have? With a mapping, the item's key may be in the value. */
 static bool has_wrong_key(const struct retry *r, const struct ctl_letter *letter)
 {
   const struct config *c = r->ctx->config;
   size_t n = letter->record->key.n;
 
-  return is_of(letter, c->catalogue.topic) && !c->catalogue.is_json && (n < 1 || n > ITEM_KEY_MAX);
+  return is_of(letter, c->catalogue.topic) && c->catalogue.format == CONFIG_FORMAT_SLUICE &&
+         (n < 1 || n > ITEM_KEY_MAX);
 }
 
 /* Can the record not be written as it is? Says why. */
@@ -132,7 +133,7 @@ static bool needs_option(const struct retry *r, const struct ctl_letter *letter,
     snprintf(why, WHY_BYTES, "it is of topic %s; to retry it, name it, or say --topic", log_quote(letter->topic));
   else if (is_key_unknown(r, letter))
     snprintf(why, WHY_BYTES,
-             "the item may have a newer record, which is not looked for with catalogue.format: json; "
+             "the item may have a newer record, which is not looked for in a topic of this form; "
              "to write it all the same, use --overwrite");
   else
     return false;

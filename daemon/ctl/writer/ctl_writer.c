@@ -71,12 +71,14 @@ static err_t verify_daemon(struct ctl_writer *w)
 
 err_t ctl_writer_verify_format(const struct config *config)
 {
-  if (config->catalogue.is_json || config->catalogue.is_framed)
+  static const char *const formats[] = { "catalogue.framing: confluent", "catalogue.format: json",
+                                         "catalogue.format: avro" };
+
+  if (config->catalogue.format != CONFIG_FORMAT_SLUICE || config->catalogue.is_framed)
     FAIL(ERR_CONFIG,
          "sluicectl writes items in Sluice's own form, and topic %s has another one (%s): write to it as "
          "its other producers do",
-         config->catalogue.topic,
-         config->catalogue.is_json ? "catalogue.format: json" : "catalogue.framing: confluent");
+         config->catalogue.topic, formats[config->catalogue.format]);
   return ERR_OK;
 }
 

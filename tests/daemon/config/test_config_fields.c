@@ -17,7 +17,8 @@ static void paths_are_read_by_name(void **state)
   struct config *c =
       open_text(JSON "  framing: confluent\n  mapping:\n    key: id\n    vectors: {books: a.b}\n"
                      "    attributes:\n      price: /x~1y\n    deleted: gone\n    envelope: debezium\n" REST);
-  assert_true(c->catalogue.is_json && c->catalogue.is_framed && c->catalogue.mapping.is_debezium);
+  assert_int_equal(c->catalogue.format, CONFIG_FORMAT_JSON);
+  assert_true(c->catalogue.is_framed && c->catalogue.mapping.is_debezium);
   assert_string_equal(c->catalogue.mapping.key, "id");
   assert_string_equal(c->catalogue.mapping.deleted, "gone");
   assert_int_equal(c->catalogue.mapping.vectors.n, 1);
@@ -27,8 +28,10 @@ static void paths_are_read_by_name(void **state)
   assert_int_equal(c->catalogue.mapping.codes.n, 0);
   config_close(&c);
   c = open_text(REST);
-  assert_false(c->catalogue.is_json || c->catalogue.is_framed || c->catalogue.mapping.is_debezium);
+  assert_int_equal(c->catalogue.format, CONFIG_FORMAT_SLUICE);
+  assert_false(c->catalogue.is_framed || c->catalogue.mapping.is_debezium);
   assert_string_equal(c->catalogue.mapping.key, "");
+  assert_string_equal(c->catalogue.schemas, "");
   config_close(&c);
   c = open_text(JSON "  mapping: {codes: {books: c}, vectors: {}, key: ''}\n" REST);
   assert_int_equal(c->catalogue.mapping.codes.n, 1);
@@ -38,12 +41,19 @@ static void paths_are_read_by_name(void **state)
 static void mistakes_name_their_line(void **state)
 {
   (void)state;
-  assert_refused("catalogue:\n  format: avro\n" REST, 2, "catalogue.format expects one of", "`sluice`, `json`");
+  assert_refused("catalogue:\n  format: orc\n" REST, 2, "catalogue.format expects one of",
+                 "`sluice`, `json`, `avro`");
+  assert_refused("catalogue: {mapping: {vectors: {books: v}}, format: avro}\n" REST, 1, "catalogue.format is avro",
+                 "catalogue.schemas does not say where");
+  assert_refused(JSON "  schemas: x.avsc\n  mapping: {vectors: {books: v}}\n" REST, 4, "catalogue.schemas",
+                 "format: avro only");
+  assert_refused("catalogue:\n  format: avro\n  schemas: x.avsc\n" REST, 2, "catalogue.format is avro",
+                 "names no vectors");
   assert_refused(JSON REST, 3, "catalogue.format is json", "names no vectors, codes or attributes");
-  assert_refused("catalogue:\n  mapping:\n    key: id\n" REST, 3, "catalogue.mapping.key", "format: json only");
+  assert_refused("catalogue:\n  mapping:\n    key: id\n" REST, 3, "catalogue.mapping.key", "format: json or avro only");
   assert_refused("canary:\n  interval_ms: 5\ncatalogue: {format: json, mapping: {vectors: {books: v}}}\n" REST, 2,
                  "canary.interval_ms", "catalogue.format: sluice");
-  assert_refused("catalogue:\n  mapping:\n    envelope: debezium\n" REST, 3, "catalogue.mapping.envelope", "json only");
+  assert_refused("catalogue:\n  mapping:\n    envelope: debezium\n" REST, 3, "catalogue.mapping.envelope", "avro only");
   assert_refused("catalogue:\n  mapping:\n    vectors:\n      books: v\n" REST, 4, "catalogue.mapping.vectors", "only");
   assert_refused(JSON "  mapping:\n    vectors: {books: v}\n    key: a..b\n" REST, 6, "catalogue.mapping.key expects a",
                  "a step is empty");

@@ -203,7 +203,6 @@ static void each_of_two_words_has_its_value(void **state)
     { "catalogue: {on_discontinuity: ", "rebuild}\n", "stop}\n",
       offsetof(struct config, catalogue.stops_on_discontinuity) },
     { "catalogue: {on_damage: ", "wait}\n", "stop}\n", offsetof(struct config, catalogue.stops_on_damage) },
-    { "catalogue: {format: ", "sluice}\n", "json, mapping: {vectors: {books: v}}}\n", offsetof(struct config, catalogue.is_json) },
     { "catalogue: {framing: ", "none}\n", "confluent}\n", offsetof(struct config, catalogue.is_framed) },
     { "catalogue: {format: json, mapping: {vectors: {books: v}, envelope: ", "none}}\n", "debezium}}\n",
       offsetof(struct config, catalogue.mapping.is_debezium) },

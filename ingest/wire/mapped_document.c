@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Framing is taken off, and the form of the topic chosen. */
+#include "ingest/wire/mapped_document.h"
+
+#include "ingest/avro/avro_value.h"
+#include "ingest/json/json_parse.h"
+#include "ingest/wire/framing.h"
+
+err_t mapped_document_read(const struct mapping *m, bool is_framed, struct span bytes, struct region *r,
+                           bool *has_large, json_t **out)
+{
+  const struct avro_type *type = NULL;
+  uint32_t id = 0;
+
+  if (is_framed)
+    TRY(framing_take(&bytes, &id));
+  if (!m->schemas)
+    return json_parse(bytes, JSON_DECODE_ANY, r, has_large, out);
+  *has_large = false;
+  TRY(avro_schemas_find(m->schemas, id, &type));
+  return avro_value_read(type, bytes, out);
+}

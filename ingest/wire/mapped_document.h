@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The value or the key of a mapped record as JSON, whichever form it has. Thread: the one that owns the region. */
+#ifndef INGEST_MAPPED_DOCUMENT_H
+#define INGEST_MAPPED_DOCUMENT_H
+
+#include <jansson.h>
+
+#include "base/region.h"
+#include "ingest/wire/mapping.h"
+
+/* Read bytes as JSON or, if the mapping has schemas, as Avro. Blocks: see avro_schemas.h.
+ *
+ * is_framed  a zero byte and a schema's id are in front
+ * has_large  see json_parse()
+ * out        the caller releases it with json_decref()
+ *
+ * Returns ERR_WIRE with what is wrong; ERR_TOO_LARGE; ERR_MEMORY. */
+err_t mapped_document_read(const struct mapping *m, bool is_framed, struct span bytes, struct region *r,
+                           bool *has_large, json_t **out);
+
+#endif
