@@ -88,36 +88,10 @@ err_t arena_load_put(struct arena_load *l, size_t first, const struct prepared_c
   return ERR_OK;
 }
 
-static err_t copy_columns(struct arena_load *l, struct columns *columns, const struct columns *from, uint32_t first,
-                          size_t n)
+/* Copy each run of slots that have a part. */
+static err_t copy_runs(struct columns *columns, const struct columns *from, const uint64_t *has_part, uint32_t first,
+                       uint32_t end)
 {
-  if (columns->ops->load)
-    return columns->ops->copy(columns, from, first, n);
-  pthread_mutex_lock(&l->lock);
-  err_code_t err = columns->ops->copy(columns, from, first, n);
-  pthread_mutex_unlock(&l->lock);
-  return err;
-}
-
-/* Copy the parts of slots first..first+n-1, which all have one. */
-static err_t copy_parts(struct arena_load *l, size_t space, const struct arena *from, uint32_t first, size_t n)
-{
-  struct arena *a = l->arena;
-
-  ARENA_FOR_EACH_BACKEND (a, b) {
-    err_code_t err = copy_columns(l, a->spaces[space].on[b], from->spaces[space].on[b], first, n);
-    if (err != ERR_OK)
-      TRY(backends_fail(a->backends, b, err));
-  }
-  for (size_t slot = first; slot < first + n; slot++)
-    bits_set(a->spaces[space].has_part, slot);
-  return ERR_OK;
-}
-
-/* Copy the parts of a space: each run of slots that have one. */
-static err_t copy_space(struct arena_load *l, size_t space, const struct arena *from, uint32_t first, uint32_t end)
-{
-  const uint64_t *has_part = from->spaces[space].has_part;
   uint32_t slot = first;
 
   while (slot < end) {
@@ -125,9 +99,45 @@ static err_t copy_space(struct arena_load *l, size_t space, const struct arena *
     while (slot < end && bits_get(has_part, slot))
       slot++;
     if (slot > run)
-      TRY(copy_parts(l, space, from, run, slot - run));
+      TRY(columns->ops->copy(columns, from, run, slot - run));
     else
       slot++;
+  }
+  return ERR_OK;
+}
+
+/* Where one thread copies at a time, it copies all slots at once: on a GPU each call takes as long as any other. */
+static err_t copy_columns(struct arena_load *l, struct columns *columns, const struct columns *from,
+                          const uint64_t *has_part, uint32_t first, uint32_t end)
+{
+  if (columns->ops->load)
+    return copy_runs(columns, from, has_part, first, end);
+  pthread_mutex_lock(&l->lock);
+  err_code_t err = columns->ops->copy(columns, from, first, end - first);
+  pthread_mutex_unlock(&l->lock);
+  return err;
+}
+
+/* Copy the parts of a space. */
+static err_t copy_space(struct arena_load *l, size_t space, const struct arena *from, uint32_t first, uint32_t end)
+{
+  struct arena *a = l->arena;
+  const uint64_t *has_part = from->spaces[space].has_part;
+
+  while (first < end && !bits_get(has_part, first))
+    first++;
+  while (first < end && !bits_get(has_part, end - 1))
+    end--;
+  if (first == end)
+    return ERR_OK;
+  ARENA_FOR_EACH_BACKEND (a, b) {
+    err_code_t err = copy_columns(l, a->spaces[space].on[b], from->spaces[space].on[b], has_part, first, end);
+    if (err != ERR_OK)
+      TRY(backends_fail(a->backends, b, err));
+  }
+  for (size_t slot = first; slot < end; slot++) {
+    if (bits_get(has_part, slot))
+      bits_set(a->spaces[space].has_part, slot);
   }
   return ERR_OK;
 }

@@ -54,9 +54,9 @@ struct columns_ops {
    * once, each for other blocks of LOAD_BLOCK_SLOTS slots. NULL: use put, in one thread at a time. */
   err_t (*load)(struct columns *c, uint32_t slot, const uint8_t *prepared);
 
-  /* Copy the parts of slots first..first+n-1, which all have one, into columns that are being loaded, from columns of
-   * the same model that may be searched meanwhile. The slots are in one block of LOAD_BLOCK_SLOTS. Threads as for
-   * load; if load is NULL, in one thread at a time. */
+  /* Copy the parts of slots first..first+n-1 into columns that are being loaded, from columns of the same model that
+   * may be searched meanwhile. The slots are in one block of LOAD_BLOCK_SLOTS, and all have a part. Threads as for
+   * load; if load is NULL, in one thread at a time, and slots between them may have none. */
   err_t (*copy)(struct columns *c, const struct columns *from, uint32_t first, size_t n);
 
   /* Remove the part of a slot that has one. */
