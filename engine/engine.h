@@ -243,8 +243,13 @@ err_t engine_check_filter(const struct engine *e, struct query *query, struct re
  * open. Thread: any. */
 const struct key_hash *engine_key_hash(const struct engine *e);
 
-/* Open and close a searcher: the scratch memory of one search worker. */
+/* Open and close a searcher: the scratch memory of one search worker.
+ *
+ * aside  for searches that nobody waits for. It searches in the calling thread alone, and takes no thread from others.
+ *        If a GPU has no room for it, that is an error; for others it is a failure of the GPU, for which the processor
+ *        takes over. */
 err_t searcher_open(struct engine *e, struct searcher **out);
+err_t searcher_open_aside(struct engine *e, struct searcher **out);
 void searcher_close(struct searcher **s);
 
 /* From now on, call pause(context) between the steps of each search of `s` on the processor, in its thread. Other
@@ -252,10 +257,6 @@ void searcher_close(struct searcher **s);
  *
  * between  a searcher of the same engine that searches only then: it counts as no further thread */
 void searcher_set_pause(struct searcher *s, struct searcher *between, void (*pause)(void *context), void *context);
-
-/* From now on, search in the calling thread alone, and take no thread from other searches: for searches that nobody
- * waits for. Thread: the one that owns the searcher. */
-void searcher_set_aside(struct searcher *s);
 
 /* Search one batch: at most max_batch checked queries of one space and one method.
  *

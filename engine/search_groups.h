@@ -15,6 +15,7 @@ struct searcher {
   struct device_worker *workers[BACKENDS_MAX];
   struct members *members; /* NULL: the engine has no team */
   struct search_pause pause;
+  bool is_aside;     /* it costs no backend when it cannot be opened */
   bool is_uncounted; /* its searches take no thread from others */
 };
 

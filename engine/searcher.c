@@ -24,25 +24,36 @@ static err_t open_workers(struct searcher *s)
     const struct backend *backend = e->backends.at[b];
     err_code_t err = backend->worker_open ? backend->worker_open(e->max_items, &s->workers[b]) : ERR_OK;
     if (err != ERR_OK)
-      TRY(backends_fail(&e->backends, b, err));
+      TRY(s->is_aside ? err : backends_fail(&e->backends, b, err));
   }
   return ERR_OK;
 }
 
-err_t searcher_open(struct engine *e, struct searcher **out)
+static err_t open_searcher(struct engine *e, bool is_aside, struct searcher **out)
 {
   AUTO(searcher_close) struct searcher *s = NULL;
 
   TRY(mem_array(1, sizeof *s, &s));
   s->engine = e;
+  s->is_aside = s->is_uncounted = is_aside;
   atomic_fetch_add(&e->n_searchers, 1); /* searcher_close() takes it off */
   TRY(open_workers(s));
   /* A GPU needs no members. Where the processor is its substitute, that needs them. */
-  if (e->team && e->backends.at[e->backends.n - 1]->kind == BACKEND_CPU)
+  if (e->team && !is_aside && e->backends.at[e->backends.n - 1]->kind == BACKEND_CPU)
     TRY(members_open(e->team, e->threads.per_search, e->max_batch, e->threads.shares_always, &s->members));
   *out = s;
   s = NULL;
   return ERR_OK;
+}
+
+err_t searcher_open(struct engine *e, struct searcher **out)
+{
+  return open_searcher(e, false, out);
+}
+
+err_t searcher_open_aside(struct engine *e, struct searcher **out)
+{
+  return open_searcher(e, true, out);
 }
 
 void searcher_close(struct searcher **s)
@@ -64,12 +75,6 @@ void searcher_set_pause(struct searcher *s, struct searcher *between, void (*pau
 {
   s->pause = (struct search_pause){ pause, context };
   between->is_uncounted = true;
-}
-
-void searcher_set_aside(struct searcher *s)
-{
-  members_close(&s->members);
-  s->is_uncounted = true;
 }
 
 /* Replace the queries that ask for items like one, which are answered with an error if there is none, and those whose

@@ -20,11 +20,7 @@ void shadow_search_fini(struct shadow_search *s)
 
 static err_t open_searcher(struct shadow_search *s)
 {
-  if (s->searcher)
-    return ERR_OK;
-  TRY(searcher_open(s->engine, &s->searcher));
-  searcher_set_aside(s->searcher);
-  return ERR_OK;
+  return s->searcher ? ERR_OK : searcher_open_aside(s->engine, &s->searcher);
 }
 
 static err_t copy_hits(struct region *region, struct answer *answer)

@@ -164,8 +164,7 @@ static err_t open_searchers(struct bench *b)
   TRY(bench_engine_share(b->n_threads, &b->engine));
   for (size_t i = 0; i < b->n_threads; i++) {
     b->runners[i].engine.engine = b->engine.engine;
-    TRY(searcher_open(b->engine.engine, &b->runners[i].engine.searcher));
-    searcher_set_aside(b->runners[i].engine.searcher);
+    TRY(searcher_open_aside(b->engine.engine, &b->runners[i].engine.searcher));
   }
   return ERR_OK;
 }

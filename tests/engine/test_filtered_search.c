@@ -423,9 +423,8 @@ static void ask(struct world *w)
   struct searcher *searchers[2];
   struct answer answers[BATCH];
 
-  for (size_t i = 0; i < 2; i++)
-    assert_ok(searcher_open(w->engine, &searchers[i]));
-  searcher_set_aside(searchers[1]);
+  assert_ok(searcher_open(w->engine, &searchers[0]));
+  assert_ok(searcher_open_aside(w->engine, &searchers[1]));
   for (size_t round = 0; round < ROUNDS; round++) {
     struct searcher *searcher = searchers[dice_below(&w->dice, 2)];
     churn(w, 100);

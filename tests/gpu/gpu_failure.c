@@ -116,6 +116,30 @@ static void check_memory(const struct found *expected)
   CHECK(memcmp(&found, expected, sizeof found) == 0, "the answers differ");
 }
 
+/* A searcher for what nobody waits for, that the device has no room for, does not cost the device. */
+static void check_aside(const struct found *expected)
+{
+  AUTO(engine_close) struct engine *e = NULL;
+  AUTO(searcher_close) struct searcher *s = NULL, *aside = NULL;
+  struct engine_space space = { .name = "pq", .model_path = model_path };
+  struct engine_config config = { &space, 1, ITEMS, K, 4, isa_detect(), ENGINE_AUTO, 2, { &rank, 1 }, { 0 } };
+  struct found found;
+
+  CHECK_OK(engine_open(&config, &e));
+  CHECK_OK(searcher_open(e, &s));
+  CHECK_OK(put_items(e, 0));
+  cuda_model_fail_after(1);
+  err_code_t err = searcher_open_aside(e, &aside);
+  cuda_model_fail_after(0);
+  CHECK(err == ERR_DEVICE && !aside, "the error is %s", err_text(err));
+  CHECK(atomic_load(&e->backends.first) == 0, "the device was given up");
+  CHECK_OK(search(e, s, &found));
+  CHECK(memcmp(&found, expected, sizeof found) == 0, "the answers differ");
+  CHECK_OK(searcher_open_aside(e, &aside));
+  CHECK_OK(search(e, aside, &found));
+  CHECK(memcmp(&found, expected, sizeof found) == 0, "the answers aside differ");
+}
+
 /* Open an engine and run it for some rounds. Each round puts items and answers a query, into found[round]. */
 static err_t live(enum engine_backend backend, struct found *found, const char **name)
 {
@@ -162,6 +186,7 @@ static void check_calls(void)
   CHECK(memcmp(found, expected, sizeof found) == 0, "the answers differ");
   n_calls = calls_at_end - n_calls;
   check_memory(&expected[0]);
+  check_aside(&expected[0]);
   CHECK(n_calls > 50, "only %zu calls were counted", n_calls);
   for (size_t n = 1; n <= n_calls; n++) {
     cuda_model_fail_after(n);

@@ -97,9 +97,9 @@ static struct searcher *open_searcher(struct engine *e)
 /* A searcher that shares nothing, in an engine whose other searchers do. */
 static struct searcher *open_aside(struct engine *e)
 {
-  struct searcher *s = open_searcher(e);
+  struct searcher *s;
 
-  searcher_set_aside(s);
+  assert_ok(searcher_open_aside(e, &s));
   return s;
 }
 
