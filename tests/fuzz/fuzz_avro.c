@@ -2,26 +2,12 @@
 /* Fuzzing the reader of Avro: any bytes are a value of any schema, or an error with a message. A value has no more
  * parts than AVRO_VALUES_MAX. The bytes are also read as a schema.
  *
- * With libFuzzer (clang -fsanitize=fuzzer -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION) this file is only its entry
- * point. Otherwise it has a main that draws values of a schema with every type and changes them, and the schema, at random,
- * starting from SLUICE_SEED. Its argument is the number of rounds (20000), or the files to run.
+ * Random inputs are values of a schema with every type, and the schema, changed a little (fuzz_main.h).
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/fuzz/fuzz_main.h"
 
 #include "ingest/avro/avro_value.h"
 #include "tests/support/dice.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK(condition)                                                             \
-  do {                                                                               \
-    if (!(condition)) {                                                              \
-      fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);      \
-      abort();                                                                       \
-    }                                                                                \
-  } while (0)
 
 /* Every type, in every place. */
 static const char schema[] =
@@ -36,8 +22,6 @@ static const char schema[] =
     "{\"name\": \"v\", \"type\": {\"type\": \"array\", \"items\": \"float\"}},"
     "{\"name\": \"z\", \"type\": {\"type\": \"array\", \"items\": \"null\"}},"
     "{\"name\": \"m\", \"type\": {\"type\": \"map\", \"values\": [\"long\", \"R\"]}}]}";
-
-static struct region region;
 
 static size_t count(const json_t *json)
 {
@@ -212,18 +196,7 @@ static void change(struct draw *d)
     d->bytes[at] = (uint8_t)dice_below(&d->dice, 256);
 }
 
-/* Run bytes from a block of exactly their size. */
-static void run_exact(const uint8_t *bytes, size_t n)
-{
-  uint8_t *exact = malloc(n ? n : 1);
-
-  CHECK(exact);
-  memcpy(exact, bytes, n);
-  LLVMFuzzerTestOneInput(exact, n);
-  free(exact);
-}
-
-static void run_random(long rounds)
+static void fuzz_random(long rounds)
 {
   static struct draw d;
   size_t n_good = 0;
@@ -240,44 +213,14 @@ static void run_random(long rounds)
     }
     for (size_t changes = 1 + dice_below(&d.dice, 4); changes > 0; changes--)
       change(&d);
-    run_exact(d.bytes, d.n);
+    fuzz_run(d.bytes, d.n);
     d.n = sizeof schema - 1;
     memcpy(d.bytes, schema, d.n);
     change(&d);
-    run_exact(d.bytes, d.n);
+    fuzz_run(d.bytes, d.n);
   }
   CHECK(rounds < 100 || n_good > (size_t)rounds / 2);
   printf("%ld inputs, %zu values before they were changed\n", rounds, n_good);
-}
-
-static int run_file(const char *path)
-{
-  static uint8_t bytes[1 << 20];
-  FILE *f = fopen(path, "rb");
-
-  if (!f) {
-    perror(path);
-    return 1;
-  }
-  size_t n = fread(bytes, 1, sizeof bytes, f);
-  fclose(f);
-  run_exact(bytes, n);
-  return 0;
-}
-
-int main(int argc, char **argv)
-{
-  char *end = NULL;
-  long rounds = argc == 2 ? strtol(argv[1], &end, 10) : 20000;
-  int failed = 0;
-
-  if (argc < 2 || (end && *end == '\0'))
-    run_random(rounds);
-  else
-    for (int i = 1; i < argc; i++)
-      failed |= run_file(argv[i]);
-  region_fini(&region);
-  return failed;
 }
 
 #endif

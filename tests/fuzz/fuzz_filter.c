@@ -2,32 +2,17 @@
 /* Fuzzing the parser of filters: any bytes are a filter or an error with a message. A filter is within the limits,
  * takes memory in proportion to its text, and is printed as text that is parsed to an equal filter.
  *
- * With libFuzzer (clang -fsanitize=fuzzer -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION) this file is only its entry
- * point. Otherwise it has a main that changes random good filters at random, starting from SLUICE_SEED. Its argument is
- * the number of rounds (20000), or the files to run.
+ * Random inputs are good filters, changed a little (fuzz_main.h).
  */
-#include <stdio.h>
-#include <stdlib.h>
+#include "tests/fuzz/fuzz_main.h"
 
 #include "base/utf8.h"
 #include "engine/filter/filter.h"
 #include "tests/support/filter_draw.h"
 #include "tests/support/filter_matches.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK(condition)                                                             \
-  do {                                                                               \
-    if (!(condition)) {                                                              \
-      fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);      \
-      abort();                                                                       \
-    }                                                                                \
-  } while (0)
-
 /* Memory for a byte of text, and for a filter: each node, value and operand takes some. */
 enum { TAKEN_TIMES = 256, TAKEN_MORE = 4096 };
-
-static struct region region;
 
 static bool has_operands(const struct filter_node *node)
 {
@@ -176,17 +161,7 @@ static size_t change(struct dice *d, uint8_t *text, size_t n)
   }
 }
 
-static void run_exact(const uint8_t *bytes, size_t n)
-{
-  uint8_t *exact = malloc(n ? n : 1); /* the sanitizer sees a read past the end */
-
-  CHECK(exact);
-  memcpy(exact, bytes, n);
-  LLVMFuzzerTestOneInput(exact, n);
-  free(exact);
-}
-
-static void run_random(long rounds)
+static void fuzz_random(long rounds)
 {
   static struct draw draw;
   static uint8_t text[FILTER_BYTES_MAX];
@@ -199,39 +174,9 @@ static void run_random(long rounds)
     memcpy(text, draw.text, n);
     for (size_t changes = dice_below(&d, 5); changes > 0; changes--)
       n = change(&d, text, n);
-    run_exact(text, n);
+    fuzz_run(text, n);
   }
   printf("%ld inputs\n", rounds);
-}
-
-static int run_file(const char *path)
-{
-  static uint8_t text[1 << 20];
-  FILE *f = fopen(path, "rb");
-
-  if (!f) {
-    perror(path);
-    return 1;
-  }
-  size_t n = fread(text, 1, sizeof text, f);
-  fclose(f);
-  run_exact(text, n);
-  return 0;
-}
-
-int main(int argc, char **argv)
-{
-  char *end = NULL;
-  long rounds = argc == 2 ? strtol(argv[1], &end, 10) : 20000;
-  int failed = 0;
-
-  if (argc < 2 || (end && *end == '\0'))
-    run_random(rounds);
-  else
-    for (int i = 1; i < argc; i++)
-      failed |= run_file(argv[i]);
-  region_fini(&region);
-  return failed;
 }
 
 #endif

@@ -3,30 +3,15 @@
  * both formats, and as the key and the value of records with a mapping. Nothing may break, decoding may take at most
  * a multiple of their size, and a decoded item must survive encoding and decoding.
  *
- * With libFuzzer (clang -fsanitize=fuzzer -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION) this file is only its entry
- * point. Otherwise it has a main that changes good messages at random, starting from SLUICE_SEED. Its argument is the
- * number of rounds (20000), or the files to run.
+ * Random inputs are good messages, changed a little (fuzz_main.h).
  */
-#include <stdio.h>
-#include <stdlib.h>
+#include "tests/fuzz/fuzz_main.h"
 
 #include "ingest/wire/item_format.h"
 #include "ingest/wire/wire.h"
 #include "ingest/wire/wire_partial.h"
 #include "ingest/wire/wire_message.h"
 #include "tests/support/dice.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK(condition)                                                        \
-  do {                                                                          \
-    if (!(condition)) {                                                         \
-      fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-      abort();                                                                  \
-    }                                                                           \
-  } while (0)
-
-static struct region region;
 
 static bool are_same_floats(struct floats a, struct floats b)
 {
@@ -436,17 +421,7 @@ static size_t change(struct dice *d, uint8_t *value, size_t n)
   }
 }
 
-static void run_exact(const uint8_t *bytes, size_t n)
-{
-  uint8_t *exact = malloc(n ? n : 1); /* the sanitizer sees a read past the end */
-
-  CHECK(exact);
-  memcpy(exact, bytes, n);
-  LLVMFuzzerTestOneInput(exact, n);
-  free(exact);
-}
-
-static void run_random(long rounds)
+static void fuzz_random(long rounds)
 {
   struct dice d = { dice_seed() };
   uint8_t value[VALUE_MAX];
@@ -454,46 +429,16 @@ static void run_random(long rounds)
   const struct span *seed = seeds(&n_seeds);
 
   for (size_t i = 0; i < n_seeds; i++)
-    run_exact(seed[i].p, seed[i].n);
+    fuzz_run(seed[i].p, seed[i].n);
   for (long round = 0; round < rounds; round++) {
     const struct span *from = &seed[dice_below(&d, n_seeds)];
     size_t n = from->n;
     memcpy(value, from->p, n);
     for (size_t changes = 1 + dice_below(&d, 6); changes > 0; changes--)
       n = change(&d, value, n);
-    run_exact(value, n);
+    fuzz_run(value, n);
   }
   printf("%ld inputs\n", rounds);
-}
-
-static int run_file(const char *path)
-{
-  static uint8_t value[1 << 20];
-  FILE *f = fopen(path, "rb");
-
-  if (!f) {
-    perror(path);
-    return 1;
-  }
-  size_t n = fread(value, 1, sizeof value, f);
-  fclose(f);
-  run_exact(value, n);
-  return 0;
-}
-
-int main(int argc, char **argv)
-{
-  char *end = NULL;
-  long rounds = argc == 2 ? strtol(argv[1], &end, 10) : 20000;
-  int failed = 0;
-
-  if (argc < 2 || (end && *end == '\0'))
-    run_random(rounds);
-  else
-    for (int i = 1; i < argc; i++)
-      failed |= run_file(argv[i]);
-  region_fini(&region);
-  return failed;
 }
 
 #endif
