@@ -8,12 +8,17 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/size.h"
 #include "daemon/delivery/reply_message.h"
 #include "daemon/merge/merge_decide.h"
 #include "daemon/queries/reply.h"
 #include "ingest/wire/wire_partial.h"
 
 enum { TOPIC_TIMEOUT_MS = 500 };
+
+/* After so many transactions that were aborted for an answer alone, its topic is taken for one that nobody may write.
+ */
+enum { CLOSED_MAX = 3 };
 
 err_t merge_batch_init(const struct merge_batch_context *context, struct merge_batch *out)
 {
@@ -23,6 +28,8 @@ err_t merge_batch_init(const struct merge_batch_context *context, struct merge_b
   TRY(mem_array(MERGE_BATCH_MAX, sizeof *out->replies, &out->replies));
   TRY(mem_array(MERGE_BATCH_MAX * REPLY_HEADERS, sizeof *out->headers, &out->headers));
   TRY(mem_array(2 * MERGE_BATCH_MAX, sizeof *out->messages, &out->messages));
+  TRY(mem_array(2 * MERGE_BATCH_MAX, sizeof *out->group, &out->group));
+  out->at_once = MERGE_BATCH_MAX;
   return wire_encode_partial(&(struct partial){ .kind = PARTIAL_ANSWERED }, &out->mark_region, &out->mark);
 }
 
@@ -31,6 +38,7 @@ void merge_batch_fini(struct merge_batch *b)
   mem_free(&b->replies);
   mem_free(&b->headers);
   mem_free(&b->messages);
+  mem_free(&b->group);
   region_fini(&b->region);
   region_fini(&b->mark_region);
 }
@@ -44,7 +52,8 @@ void merge_batch_clear(struct merge_batch *b)
 {
   for (size_t i = 0; i < b->n; i++)
     tracing_drop(b->with.tracing, b->replies[i].traced); /* what was not sent is read again */
-  b->n = 0;
+  b->n = b->n_sent = 0;
+  b->at_once = MERGE_BATCH_MAX;
   region_trim(&b->region, MERGE_BATCH_BYTES);
 }
 
@@ -104,6 +113,7 @@ static err_t take_query(struct merge_batch *b, const struct open_join *join, con
 {
   reply->digest = join->digest;
   reply->partition = join->partition;
+  reply->first_offset = join->first_offset;
   reply->has_key = head->has_key;
   reply->key = head->key;
   reply->format = head->is_json ? WIRE_JSON : WIRE_PROTOBUF;
@@ -216,6 +226,8 @@ static err_t replace(struct merge_batch *b, struct merge_reply *reply, const cha
            log_quote(span_of_str(reason)));
   reply_message_explain(reply->value.n, reply->is_own_topic, reason, message);
   reply->stage++;
+  if (reply->is_own_topic)
+    transaction_forget_topic(b->with.transaction, reply->topic); /* it may have been deleted */
   reply->topic = b->with.config->query.answer_topic;
   reply->is_own_topic = false;
   reply->is_incomplete = false;
@@ -226,8 +238,16 @@ static err_t replace(struct merge_batch *b, struct merge_reply *reply, const cha
   return wire_encode_answer(&error, reply->format, &b->region, &reply->value);
 }
 
-/* Is it known that no broker will take this answer? */
-static bool is_refused(const struct transaction_message *message, struct merge_reply *reply)
+/* How many replies does the next group have? */
+static size_t group_n(const struct merge_batch *b)
+{
+  return size_min(b->at_once, b->n - b->n_sent);
+}
+
+/* Is it known that no broker will take this answer? A transaction that a broker does not open for the topic of an
+ * answer is aborted, and says of no message that it was the cause. */
+static bool is_refused(const struct merge_batch *b, const struct transaction_message *message,
+                       struct merge_reply *reply)
 {
   switch (message->fate) {
   case SENDER_TOO_LARGE:
@@ -237,6 +257,8 @@ static bool is_refused(const struct transaction_message *message, struct merge_r
     return reply->is_own_topic;
   case SENDER_UNSURE:
     return ++reply->n_unsure >= SENDER_UNSURE_MAX;
+  case SENDER_CLOSED:
+    return group_n(b) == 1 && reply->is_own_topic && ++reply->n_unsure >= CLOSED_MAX;
   default:
     return false;
   }
@@ -254,17 +276,24 @@ static void give_up(struct merge_batch *b, size_t i)
   memmove(&b->messages[i], &b->messages[i + 1], (b->n - i) * sizeof *b->messages);
 }
 
+static err_t replace_if_refused(struct merge_batch *b, size_t i)
+{
+  struct merge_reply *reply = &b->replies[i];
+  const struct transaction_message *message = &b->messages[i];
+
+  if (!is_refused(b, message, reply))
+    return ERR_OK;
+  if (reply->stage + 1 >= MERGE_STAGE_NOTHING)
+    give_up(b, i);
+  else
+    TRY(replace(b, reply, message->fate == SENDER_CLOSED ? "no broker takes messages for its topic" : message->reason));
+  return ERR_OK;
+}
+
 static err_t replace_refused(struct merge_batch *b)
 {
-  for (size_t i = b->n; i-- > 0;) {
-    struct merge_reply *reply = &b->replies[i];
-    if (!is_refused(&b->messages[i], reply))
-      continue;
-    if (reply->stage + 1 >= MERGE_STAGE_NOTHING)
-      give_up(b, i);
-    else
-      TRY(replace(b, reply, b->messages[i].reason));
-  }
+  for (size_t i = b->n_sent + group_n(b); i-- > b->n_sent;)
+    TRY(replace_if_refused(b, i));
   if (b->n == 0) /* nothing will be sent that would clear it */
     merge_batch_clear(b);
   return ERR_OK;
@@ -291,15 +320,72 @@ static void count_sent(struct merge_batch *b)
   counters_add(&b->with.merge_counters->batches, 1);
 }
 
-/* Without transactions the marks follow the answers: a mark without its answer would lose it. */
-static err_t send_messages(struct merge_batch *b, struct partial_reader *r, const struct position *positions, size_t n)
+/* Does the failure of a group not say which reply is the cause? A broker that refuses a batch of messages as too large
+ * says so of each of them. */
+static bool is_unclear(const struct merge_batch *b, size_t n)
+{
+  bool has_cause = false;
+
+  for (size_t i = 0; i < 2 * n; i++) {
+    enum sender_fate fate = b->group[i].fate;
+    if (fate == SENDER_TOO_LARGE)
+      return true;
+    has_cause |= fate != SENDER_CLOSED && fate != SENDER_QUEUED && fate != SENDER_DELIVERED;
+  }
+  return !has_cause;
+}
+
+/* Send a group: the answers of n replies, then their marks. Without transactions a mark follows its answer, because
+ * alone it would lose it. */
+static err_t send_messages(struct merge_batch *b, size_t n, struct partial_reader *r, const struct position *positions,
+                           size_t n_positions)
 {
   struct transaction *t = b->with.transaction;
 
   if (b->with.config->merge.is_exactly_once)
-    return transaction_send(t, b->messages, 2 * b->n, r, positions, n);
-  TRY(transaction_send(t, b->messages, b->n, r, NULL, 0));
-  return transaction_send(t, b->messages + b->n, b->n, r, positions, n);
+    return transaction_send(t, b->group, 2 * n, r, positions, n_positions);
+  TRY(transaction_send(t, b->group, n, r, NULL, 0));
+  return transaction_send(t, b->group + n, n, r, positions, n_positions);
+}
+
+/* List the positions below the parts of all replies from `first` on. */
+static err_t hold_back(struct merge_batch *b, size_t first, const struct position *positions, size_t n,
+                       struct position **out)
+{
+  TRY(region_array(&b->region, n, sizeof **out, out));
+  for (size_t p = 0; p < n; p++) {
+    (*out)[p] = positions[p];
+    for (size_t i = first; i < b->n; i++) {
+      if (b->replies[i].partition == positions[p].partition && b->replies[i].first_offset < (*out)[p].next)
+        (*out)[p].next = b->replies[i].first_offset;
+    }
+  }
+  return ERR_OK;
+}
+
+/* Send the next n replies. The positions do not pass the parts of those that wait. */
+static err_t send_group(struct merge_batch *b, size_t n, struct partial_reader *r, const struct position *positions,
+                        size_t n_positions)
+{
+  struct transaction_message *answers = b->messages + b->n_sent;
+  struct position *held;
+
+  TRY(hold_back(b, b->n_sent + n, positions, n_positions, &held));
+  memcpy(b->group, answers, n * sizeof *answers);
+  memcpy(b->group + n, answers + b->n, n * sizeof *answers);
+  err_code_t err = send_messages(b, n, r, held, n_positions);
+  memcpy(answers, b->group, n * sizeof *answers);
+  return err;
+}
+
+static err_t send_groups(struct merge_batch *b, struct partial_reader *r, const struct position *positions, size_t n)
+{
+  do {
+    size_t n_replies = group_n(b);
+    TRY(send_group(b, n_replies, r, positions, n));
+    b->n_sent += n_replies;
+  } while (b->n_sent < b->n);
+  return ERR_OK;
 }
 
 err_t merge_batch_send(struct merge_batch *b, struct partial_reader *r, const struct position *positions, size_t n)
@@ -307,7 +393,7 @@ err_t merge_batch_send(struct merge_batch *b, struct partial_reader *r, const st
   int64_t began_ns = clock_now_ns();
 
   list_messages(b);
-  err_code_t err = send_messages(b, r, positions, n);
+  err_code_t err = send_groups(b, r, positions, n);
   hist_add(&b->with.merge_counters->send_us, (uint64_t)((clock_now_ns() - began_ns) / CLOCK_NS_PER_US));
   if (err == ERR_OK)
     count_sent(b);
@@ -316,6 +402,10 @@ err_t merge_batch_send(struct merge_batch *b, struct partial_reader *r, const st
   counters_add(&b->with.merge_counters->retries, 1);
   struct err_kept why;
   err_keep(err, &why);
-  TRY(replace_refused(b));
+  size_t n_failed = group_n(b);
+  if (n_failed > 1 && is_unclear(b, n_failed))
+    b->at_once = (n_failed + 7) / 8;
+  else
+    TRY(replace_refused(b));
   return err_give_back(&why);
 }

@@ -29,6 +29,7 @@ struct merge_reply {
   struct query_digest digest;
   struct span part_key; /* of the query's parts, and of its mark */
   int32_t partition;    /* where they are */
+  int64_t first_offset; /* of its oldest part */
   const char *topic;
   bool is_own_topic; /* the query named it */
   bool has_key;
@@ -64,7 +65,10 @@ struct merge_batch {
   size_t n;
   struct sender_header *headers;        /* [MERGE_BATCH_MAX][REPLY_HEADERS] */
   struct transaction_message *messages; /* [2 * MERGE_BATCH_MAX] the answers, then their marks */
-  struct age_watch ages;                /* of the queries, when they are answered */
+  struct transaction_message *group;    /* [2 * MERGE_BATCH_MAX] those that are sent together */
+  size_t at_once;        /* replies of a group: fewer after a failure that does not say which reply is the cause */
+  size_t n_sent;         /* replies that are */
+  struct age_watch ages; /* of the queries, when they are answered */
 };
 
 err_t merge_batch_init(const struct merge_batch_context *context, struct merge_batch *out);

@@ -219,6 +219,16 @@ static bool is_known(const struct transaction *t, const char *topic)
   return false;
 }
 
+void transaction_forget_topic(struct transaction *t, const char *topic)
+{
+  for (size_t i = t->n_topics; i-- > 0;) {
+    if (strcmp(t->topics[i], topic) != 0)
+      continue;
+    mem_free(&t->topics[i]);
+    t->topics[i] = t->topics[--t->n_topics];
+  }
+}
+
 bool transaction_has_topic(struct transaction *t, const char *topic, int timeout_ms)
 {
   if (is_known(t, topic))

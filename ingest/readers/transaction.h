@@ -48,4 +48,7 @@ bool transaction_is_fenced(const struct transaction *t);
 /* Has the broker this topic? Topics that it had are remembered. Blocks: up to timeout_ms, for a new one. */
 bool transaction_has_topic(struct transaction *t, const char *topic, int timeout_ms);
 
+/* Ask for the topic again when it is wanted next. */
+void transaction_forget_topic(struct transaction *t, const char *topic);
+
 #endif

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -33,18 +34,30 @@ enum { SENT_MAX = 8 };
 static struct sender_message sent[SENT_MAX];
 static enum sender_fate former[SENT_MAX]; /* those that the messages had: what was delivered is not sent again */
 static size_t n_sent, n_sends;
+static size_t most;                    /* answers that a broker takes at once */
+static const char *closed;             /* a topic that no transaction is opened for; NULL: there is none */
+static char forgotten[64];             /* topic */
+static int64_t committed[SENT_MAX];    /* the first position of each call that succeeded */
+static size_t n_committed, next_offset;
 
 /* ---- The producer ---- */
 
 err_t transaction_send(struct transaction *t, struct transaction_message *messages, size_t n, struct partial_reader *r,
                        const struct position *positions, size_t n_positions)
 {
+  size_t n_answers = has_transactions ? n / 2 : n;
+
   (void)t;
   (void)r;
-  (void)positions;
-  (void)n_positions;
   n_sends++;
   n_sent = n;
+  for (size_t i = 0; i < n_answers; i++) {
+    if (n_answers <= most && (!closed || strcmp(messages[i].message.topic, closed) != 0))
+      continue;
+    for (i = 0; i < n; i++)
+      messages[i].fate = n_answers > most && i < n_answers ? SENDER_TOO_LARGE : SENDER_CLOSED;
+    FAIL(ERR_KAFKA_RETRY, "a batch was refused");
+  }
   for (size_t i = 0; i < n; i++) {
     if (i < SENT_MAX) {
       sent[i] = messages[i].message;
@@ -55,6 +68,8 @@ err_t transaction_send(struct transaction *t, struct transaction_message *messag
   }
   if (fates || fate != SENDER_DELIVERED)
     FAIL(ERR_KAFKA_RETRY, "a message was refused");
+  if (n_positions && n_committed < SENT_MAX)
+    committed[n_committed++] = positions[0].next;
   return ERR_OK;
 }
 
@@ -64,6 +79,12 @@ bool transaction_has_topic(struct transaction *t, const char *topic, int timeout
   (void)topic;
   (void)timeout_ms;
   return has_topic;
+}
+
+void transaction_forget_topic(struct transaction *t, const char *topic)
+{
+  (void)t;
+  snprintf(forgotten, sizeof forgotten, "%s", topic);
 }
 
 /* ---- The tests ---- */
@@ -81,6 +102,10 @@ static int begin(void **state)
   config.merge.is_exactly_once = has_transactions = true;
   has_topic = true;
   fate = SENDER_DELIVERED;
+  most = SIZE_MAX;
+  closed = NULL;
+  n_committed = 0;
+  next_offset = 10;
   fates = NULL;
   n_sends = 0;
   memset(&counters, 0, sizeof counters);
@@ -108,7 +133,7 @@ static void add_part(const char *key, const struct partial *partial, struct span
 
   assert_ok(wire_encode_partial(partial, &scratch, &head));
   assert_ok(wire_complete_partial(head, encoded, &scratch, &value));
-  struct open_joins_part part = { span_of_str(key), value, 7, 0, partial };
+  struct open_joins_part part = { span_of_str(key), value, 7, (int64_t)next_offset++, partial };
   assert_ok(open_joins_add(joins, &part, 0, &added));
   open_joins_note_time(joins, CLOCK_NS_PER_S, NULL, 0);
   join = open_joins_take_ready(joins);
@@ -282,6 +307,58 @@ static void an_answer_that_its_own_topic_does_not_take_goes_to_the_configured_on
   assert_non_null(strstr(answer.error_message, "the query's reply_topic: not wanted"));
 }
 
+/* A broker refuses a batch of messages as too large, and says so of each. Alone they are small enough. */
+static void answers_that_are_too_large_together_are_sent_apart(void **state)
+{
+  static const int64_t due[] = { 11, 12, 13, 14, 100 };
+  const struct position position = { 7, 100 };
+
+  (void)state;
+  for (size_t i = 0; i < 5; i++)
+    add((const char *[]){ "a", "b", "c", "d", "e" }[i], 10);
+  most = 1;
+  assert_int_equal(merge_batch_send(&batch, NULL, &position, 1), ERR_KAFKA_RETRY);
+  assert_ok(merge_batch_send(&batch, NULL, &position, 1));
+  assert_int_equal(batch.n, 5);
+  for (size_t i = 0; i < 5; i++)
+    assert_int_equal(batch.replies[i].error, ANSWER_OK);
+  assert_int_equal(n_committed, 5);
+  for (size_t i = 0; i < 5; i++) /* not beyond the parts of what is not sent */
+    assert_int_equal(committed[i], due[i]);
+  merge_batch_clear(&batch);
+  most = SIZE_MAX;
+  n_sends = 0;
+  add("f", 10);
+  add("g", 10);
+  assert_ok(merge_batch_send(&batch, NULL, &position, 1));
+  assert_int_equal(n_sends, 1);
+}
+
+/* A transaction is aborted, and no message is said to be the cause. */
+static void one_topic_that_nobody_may_write_stops_no_other_answer(void **state)
+{
+  const struct position position = { 7, 100 };
+
+  (void)state;
+  add("a", 10);
+  topic_of("mine.a");
+  add("b", 10);
+  closed = "mine.a";
+  assert_int_equal(merge_batch_send(&batch, NULL, &position, 1), ERR_KAFKA_RETRY);
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(merge_batch_send(&batch, NULL, &position, 1), ERR_KAFKA_RETRY);
+    assert_int_equal(batch.n_sent, 1);
+  }
+  assert_ok(merge_batch_send(&batch, NULL, &position, 1));
+  assert_int_equal(batch.n, 3);
+  assert_int_equal(batch.replies[0].error, ANSWER_OK);
+  assert_int_equal(batch.replies[1].error, ANSWER_INTERNAL);
+  assert_string_equal(batch.replies[1].topic, "answers");
+  assert_int_equal(batch.replies[2].error, ANSWER_OK);
+  assert_string_equal(forgotten, "mine.a");
+  assert_int_equal(committed[n_committed - 1], 100);
+}
+
 /* The configured topic has no other in its place: the answer waits for it. */
 static void an_answer_waits_for_a_configured_topic_that_is_away(void **state)
 {
@@ -432,6 +509,8 @@ int main(void)
     cmocka_unit_test_setup_teardown(without_transactions_the_marks_are_sent_once_the_answers_are_delivered, begin, end),
     cmocka_unit_test_setup_teardown(a_topic_that_the_query_names_is_used_if_it_is_allowed_and_there, begin, end),
     cmocka_unit_test_setup_teardown(an_answer_that_its_own_topic_does_not_take_goes_to_the_configured_one, begin, end),
+    cmocka_unit_test_setup_teardown(answers_that_are_too_large_together_are_sent_apart, begin, end),
+    cmocka_unit_test_setup_teardown(one_topic_that_nobody_may_write_stops_no_other_answer, begin, end),
     cmocka_unit_test_setup_teardown(an_answer_waits_for_a_configured_topic_that_is_away, begin, end),
     cmocka_unit_test_setup_teardown(an_answer_that_may_be_refused_is_tried_often, begin, end),
     cmocka_unit_test_setup_teardown(an_answer_of_a_shard_that_cannot_be_read_is_an_error, begin, end),
