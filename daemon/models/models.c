@@ -186,7 +186,8 @@ static err_t read_topic(struct models *m)
       return models_topic_wait(&m->topic, err);
     TRY(err);
   }
-  atomic_store(&m->has_caught_up, m->topic.has_caught_up);
+  if (m->topic.has_caught_up)
+    atomic_store(&m->has_caught_up, true);
   return ERR_OK;
 }
 

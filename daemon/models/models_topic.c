@@ -116,6 +116,7 @@ static err_t recover(struct models_topic *t, err_code_t err)
   }
   followed_topic_leave(&t->followed);
   t->is_connected = false;
+  t->has_caught_up = false; /* what was polled last may not have been taken */
   return ERR_OK;
 }
 
