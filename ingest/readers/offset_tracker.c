@@ -22,6 +22,7 @@ struct partition {
   int32_t id;
   uint32_t first; /* the oldest query that is not done: it holds back the commit */
   uint32_t last;
+  int64_t begun;  /* the offset after the newest query */
   int64_t next;   /* all queries below this offset are done */
   int64_t listed; /* the `next` that offset_tracker_committable() listed last */
 };
@@ -81,7 +82,7 @@ static err_t find_partition(struct offset_tracker *t, int32_t id, int64_t offset
   }
   TRY(mem_grow(t->n_partitions + 1, sizeof *t->partitions, &t->partitions_capacity, &t->partitions));
   *out = (uint32_t)t->n_partitions;
-  t->partitions[t->n_partitions++] = (struct partition){ id, NO_ENTRY, NO_ENTRY, offset, offset };
+  t->partitions[t->n_partitions++] = (struct partition){ id, NO_ENTRY, NO_ENTRY, offset, offset, offset };
   return ERR_OK;
 }
 
@@ -98,13 +99,40 @@ static err_t take_entry(struct offset_tracker *t, uint32_t *out)
   return ERR_OK;
 }
 
-static err_t begin(struct offset_tracker *t, int32_t partition, int64_t offset, uint32_t *ticket)
+static void free_entry(struct offset_tracker *t, uint32_t entry)
+{
+  t->entries[entry].next = t->free;
+  t->free = entry;
+  t->n_held--;
+}
+
+/* Detach the queries of a partition: their tickets end without effect. */
+static void forget_queries(struct offset_tracker *t, struct partition *p)
+{
+  for (uint32_t e = p->first; e != NO_ENTRY;) {
+    uint32_t next = t->entries[e].next;
+    t->entries[e].partition_index = NO_ENTRY;
+    if (t->entries[e].is_done)
+      free_entry(t, e);
+    e = next;
+  }
+  p->first = p->last = NO_ENTRY;
+}
+
+static err_t begin(struct offset_tracker *t, int32_t partition, int64_t offset, uint32_t *ticket, bool *is_replaced)
 {
   uint32_t index, entry;
 
   TRY(find_partition(t, partition, offset, &index));
   TRY(take_entry(t, &entry));
   struct partition *p = &t->partitions[index];
+  if (is_replaced)
+    *is_replaced = offset < p->begun;
+  if (offset < p->begun) {
+    forget_queries(t, p);
+    p->next = p->listed = offset;
+  }
+  p->begun = offset + 1;
   t->entries[entry] = (struct entry){ NO_ENTRY, index, offset, false };
   if (p->last == NO_ENTRY)
     p->first = entry;
@@ -116,19 +144,13 @@ static err_t begin(struct offset_tracker *t, int32_t partition, int64_t offset, 
   return ERR_OK;
 }
 
-err_t offset_tracker_begin(struct offset_tracker *t, int32_t partition, int64_t offset, uint32_t *ticket)
+err_t offset_tracker_begin(struct offset_tracker *t, int32_t partition, int64_t offset, uint32_t *ticket,
+                           bool *is_replaced)
 {
   pthread_mutex_lock(&t->mutex);
-  err_code_t err = begin(t, partition, offset, ticket);
+  err_code_t err = begin(t, partition, offset, ticket, is_replaced);
   pthread_mutex_unlock(&t->mutex);
   return err;
-}
-
-static void free_entry(struct offset_tracker *t, uint32_t entry)
-{
-  t->entries[entry].next = t->free;
-  t->free = entry;
-  t->n_held--;
 }
 
 /* Free the done entries at the front of a partition's chain. */
@@ -160,15 +182,8 @@ void offset_tracker_done(struct offset_tracker *t, uint32_t ticket)
 void offset_tracker_forget(struct offset_tracker *t)
 {
   pthread_mutex_lock(&t->mutex);
-  for (size_t i = 0; i < t->n_partitions; i++) {
-    for (uint32_t e = t->partitions[i].first; e != NO_ENTRY;) {
-      uint32_t next = t->entries[e].next;
-      t->entries[e].partition_index = NO_ENTRY;
-      if (t->entries[e].is_done)
-        free_entry(t, e);
-      e = next;
-    }
-  }
+  for (size_t i = 0; i < t->n_partitions; i++)
+    forget_queries(t, &t->partitions[i]);
   t->n_partitions = 0;
   pthread_mutex_unlock(&t->mutex);
 }

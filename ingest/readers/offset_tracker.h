@@ -22,8 +22,12 @@ err_t offset_tracker_open(struct offset_tracker **out);
 struct offset_tracker *offset_tracker_share(struct offset_tracker *t);
 void offset_tracker_close(struct offset_tracker **t);
 
-/* Begin a query that was read from the log. The offsets of a partition must rise. */
-err_t offset_tracker_begin(struct offset_tracker *t, int32_t partition, int64_t offset, uint32_t *ticket);
+/* Begin a query that was read from the log. The offsets of a partition rise; one that does not is of another log, in a
+ * topic that was deleted and created again: then the partition is forgotten, and begins there.
+ *
+ * is_replaced  there is another log; NULL: nobody wants to know */
+err_t offset_tracker_begin(struct offset_tracker *t, int32_t partition, int64_t offset, uint32_t *ticket,
+                           bool *is_replaced);
 
 /* End a ticket. Call it when the broker has the answer, or the dead letter. */
 void offset_tracker_done(struct offset_tracker *t, uint32_t ticket);

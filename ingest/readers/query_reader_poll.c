@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Polling the query consumer: what is due from time to time, a topic that disappears and returns, events, records. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -161,6 +162,7 @@ static err_t serve_events(struct query_reader *r, int64_t now_ns)
 static err_t pop_record(struct query_reader *r, bool *has_record, struct query_record *out)
 {
   uint32_t ticket;
+  bool is_replaced;
   rd_kafka_message_t *m;
 
   while ((m = r->message = rd_kafka_consume_queue(r->queues.records, 0)) && m->err) {
@@ -169,7 +171,9 @@ static err_t pop_record(struct query_reader *r, bool *has_record, struct query_r
   }
   if (!m)
     return ERR_OK;
-  TRY(offset_tracker_begin(r->tracker, m->partition, m->offset, &ticket));
+  TRY(offset_tracker_begin(r->tracker, m->partition, m->offset, &ticket, &is_replaced));
+  if (is_replaced)
+    log_info("query_topic_replaced", "topic=%s partition=%" PRId32 " from=%" PRId64, r->topic, m->partition, m->offset);
   r->commits.has_uncommitted = true;
   atomic_store(&r->denied, NULL);
   *out = (struct query_record){ kafka_record(m), kafka_trace_headers(m), ticket };

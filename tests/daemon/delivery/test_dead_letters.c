@@ -183,7 +183,7 @@ static struct outlet_item *send_for_query(void)
   struct dead_letter letter = letter_of_bytes(1);
 
   letter.waiter = DEAD_LETTER_WAITER_QUERY;
-  assert_ok(offset_tracker_begin(tracker, 0, offset++, &letter.ticket));
+  assert_ok(offset_tracker_begin(tracker, 0, offset++, &letter.ticket, NULL));
   assert_true(dead_letters_send(letters, &letter));
   return outlet.newest.item;
 }

@@ -58,7 +58,7 @@ static uint32_t new_ticket(void)
   static int64_t offset;
   uint32_t ticket;
 
-  assert_ok(offset_tracker_begin(tracker, 0, offset++, &ticket));
+  assert_ok(offset_tracker_begin(tracker, 0, offset++, &ticket, NULL));
   return ticket;
 }
 

@@ -124,7 +124,7 @@ static void ask_filtered(const char *id, const char *space, const char *filter)
   query->format = WIRE_JSON;
   query->received_ns = clock_now_ns();
   query->deadline_ns = PENDING_NO_DEADLINE;
-  assert_ok(offset_tracker_begin(tracker, 0, offset++, &query->ticket));
+  assert_ok(offset_tracker_begin(tracker, 0, offset++, &query->ticket, NULL));
   assert_ok(engine_check_query(engine, &query->query, &query->number, &query->method));
   assert_ok(engine_check_filter(engine, &query->query, &query->region));
   query_queue_push(queue, query);

@@ -41,7 +41,7 @@ static void begin(struct oracle *o, int32_t partition, int64_t offset)
   struct open_query *query = &o->open[o->n_open++];
 
   *query = (struct open_query){ .partition = partition, .offset = offset };
-  assert_ok(offset_tracker_begin(o->tracker, partition, offset, &query->ticket));
+  assert_ok(offset_tracker_begin(o->tracker, partition, offset, &query->ticket, NULL));
   for (size_t i = 0; i < o->n_open - 1; i++)
     assert_int_not_equal(o->open[i].ticket, query->ticket); /* no ticket is used twice at a time */
   o->begun_to[partition] = offset + 1;
@@ -139,7 +139,7 @@ static void the_oldest_open_query_holds_back_those_behind_it(void **state)
   (void)state;
   assert_ok(offset_tracker_open(&t));
   for (int i = 0; i < 3; i++)
-    assert_ok(offset_tracker_begin(t, 4, 10 + i, &tickets[i]));
+    assert_ok(offset_tracker_begin(t, 4, 10 + i, &tickets[i], NULL));
   assert_int_equal(committable(t, p), 0);
   offset_tracker_done(t, tickets[2]);
   offset_tracker_done(t, tickets[1]);
@@ -161,7 +161,7 @@ static void positions_that_do_not_fit_are_listed_the_next_time(void **state)
   (void)state;
   assert_ok(offset_tracker_open(&t));
   for (int32_t i = 0; i < 5; i++) {
-    assert_ok(offset_tracker_begin(t, i, 0, &ticket));
+    assert_ok(offset_tracker_begin(t, i, 0, &ticket, NULL));
     offset_tracker_done(t, ticket);
   }
   assert_int_equal(offset_tracker_committable(t, p, 2), 2);
@@ -179,11 +179,11 @@ static void tickets_of_lost_partitions_end_without_effect(void **state)
 
   (void)state;
   assert_ok(offset_tracker_open(&t));
-  assert_ok(offset_tracker_begin(t, 1, 100, &old[0]));
-  assert_ok(offset_tracker_begin(t, 1, 101, &old[1]));
+  assert_ok(offset_tracker_begin(t, 1, 100, &old[0], NULL));
+  assert_ok(offset_tracker_begin(t, 1, 101, &old[1], NULL));
   offset_tracker_done(t, old[1]);
   offset_tracker_forget(t);
-  assert_ok(offset_tracker_begin(t, 1, 50, &new)); /* the partition came back, at the committed offset */
+  assert_ok(offset_tracker_begin(t, 1, 50, &new, NULL)); /* the partition came back, at the committed offset */
   assert_int_not_equal(new, old[0]);
   offset_tracker_done(t, old[0]);
   assert_int_equal(committable(t, p), 0);
@@ -191,6 +191,36 @@ static void tickets_of_lost_partitions_end_without_effect(void **state)
   offset_tracker_done(t, new);
   assert_int_equal(committable(t, p), 1);
   assert_int_equal(p[0].next, 51);
+  offset_tracker_close(&t);
+}
+
+/* A topic that was deleted and created again begins with small offsets, which are committed all the same. Queries of the
+ * former log that are still open commit nothing. */
+static void offsets_that_fall_are_of_another_log(void **state)
+{
+  struct offset_tracker *t;
+  struct position position;
+  uint32_t old[2], new;
+  bool is_replaced;
+
+  (void)state;
+  assert_ok(offset_tracker_open(&t));
+  assert_ok(offset_tracker_begin(t, 1, 100, &old[0], &is_replaced));
+  assert_false(is_replaced);
+  assert_ok(offset_tracker_begin(t, 1, 101, &old[1], &is_replaced));
+  assert_false(is_replaced);
+  offset_tracker_done(t, old[0]);
+  assert_int_equal(offset_tracker_committable(t, &position, 1), 1);
+  assert_int_equal(position.next, 101);
+  assert_ok(offset_tracker_begin(t, 1, 3, &new, &is_replaced));
+  assert_true(is_replaced);
+  offset_tracker_done(t, old[1]);
+  assert_int_equal(offset_tracker_committable(t, &position, 1), 0);
+  offset_tracker_done(t, new);
+  assert_int_equal(offset_tracker_committable(t, &position, 1), 1);
+  assert_int_equal(position.next, 4);
+  assert_int_equal(offset_tracker_n_open(t), 0);
+  assert_int_equal(offset_tracker_n_held(t), 0);
   offset_tracker_close(&t);
 }
 
@@ -205,7 +235,7 @@ static void memory_is_bounded_by_the_queries_that_are_open_at_once(void **state)
   assert_ok(offset_tracker_open(&t));
   for (int64_t round = 0; round < 2000; round++) {
     for (int64_t i = 0; i < 100; i++)
-      assert_ok(offset_tracker_begin(t, (int32_t)(i % 3), round * 100 + i, &tickets[i]));
+      assert_ok(offset_tracker_begin(t, (int32_t)(i % 3), round * 100 + i, &tickets[i], NULL));
     for (int i = 0; i < 100; i++)
       offset_tracker_done(t, tickets[round % 2 ? i : 99 - i]);
     if (round % 10 == 0)
@@ -258,7 +288,7 @@ static void tickets_may_end_on_any_thread(void **state)
     assert_int_equal(pthread_create(&threads[i], NULL, end_tickets, (void *)(i + 1)), 0);
   for (int64_t offset = 0; offset < QUERIES; offset++) {
     uint32_t ticket;
-    assert_ok(offset_tracker_begin(shared, 0, offset, &ticket));
+    assert_ok(offset_tracker_begin(shared, 0, offset, &ticket, NULL));
     while (ring[at % RING] != 0)
       at++;
     ring[at % RING] = (int64_t)ticket + 1;
@@ -284,6 +314,7 @@ int main(void)
     cmocka_unit_test(the_oldest_open_query_holds_back_those_behind_it),
     cmocka_unit_test(positions_that_do_not_fit_are_listed_the_next_time),
     cmocka_unit_test(tickets_of_lost_partitions_end_without_effect),
+    cmocka_unit_test(offsets_that_fall_are_of_another_log),
     cmocka_unit_test(memory_is_bounded_by_the_queries_that_are_open_at_once),
     cmocka_unit_test(tickets_may_end_on_any_thread),
   };
