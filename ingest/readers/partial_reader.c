@@ -28,6 +28,7 @@ struct partial_reader {
   bool is_assigned;
   bool is_topic_away;
   bool is_paused;
+  bool is_closing;             /* what is_stopping points to may be gone */
   bool has_marks;              /* all partitions have, and are read for their parts */
   err_code_t failure;          /* of the callback of a rebalance */
   rd_kafka_message_t *message; /* that of the last poll */
@@ -61,6 +62,10 @@ static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t event, rd_kafka_top
 {
   struct partial_reader *r = opaque;
 
+  if (r->is_closing) {
+    rd_kafka_assign(rk, NULL);
+    return;
+  }
   r->generation++;
   r->is_assigned = event == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
   r->is_paused = false;
@@ -128,8 +133,10 @@ static void close_reader(void *object)
 
 void partial_reader_close(struct partial_reader **r)
 {
-  if (*r)
+  if (*r) {
+    (*r)->is_closing = true;
     kafka_closing_run("partials", close_reader, *r);
+  }
   *r = NULL;
 }
 
