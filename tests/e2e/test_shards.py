@@ -621,6 +621,33 @@ class Failures(ShardsCase):
             self.assertEqual(len(found[query_id][0].hits), 10)
         self.system.oracle.check_error(lost, found[lost.id][0], "BAD_QUERY")  # the shards admit no reply topics
 
+    def test_a_reply_topic_that_is_deleted_holds_up_nobody(self):
+        config = {"query": {"reply_topics": ["deleted.*"]}}
+        load = self.open("deleted", 2, n_merges=1, merge_config=config, shard_config=config)
+
+        def ask(is_awaited=True):
+            query = load.system.queries.draw("dot", "exact", k=10)
+            query.reply_topic = "deleted.reply"
+            if is_awaited:
+                load.queries[query.id] = query
+            load.system.send(query)
+            load.system.client.flush()
+            return query
+        broker.create_topic("deleted.reply", 1)
+        ask(is_awaited=False)
+        eventually(lambda: TopicReader(broker.bootstrap, "deleted.reply").read(), "the answer in the query's topic")
+        broker.delete_topic("deleted.reply")
+        first = ask()
+        load.more(20)
+        found = load.wait()
+        self.system.oracle.check_error(first, found[first.id][0], "INTERNAL")
+        self.assertIn("the query's reply_topic", found[first.id][0].error.message)
+        second = ask()  # the merge looks for the topic again, and takes the configured one
+        found = load.wait()
+        for query_id in set(found) - {first.id}:
+            self.assertEqual(len(found[query_id][0].hits), 10)
+        self.assertIn(second.id, found)
+
     def test_a_shard_that_is_away(self):
         wait_ms = int(3000 * SLOWNESS)
         load = self.open("away", 3, n_merges=1, merge_config={"merge": {"wait_ms": wait_ms}})
