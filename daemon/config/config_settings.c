@@ -151,7 +151,8 @@ const struct setting settings[] = {
     .words = WORDS({ "earliest", false }, { "latest", true }),
     .meaning = "Where a group without positions begins. `earliest`: at the oldest query, so that none is skipped. "
                "`latest`: at the next one, for new shards beside those that answer (sharding.md). Before a daemon "
-               "is ready, that position is committed, so a restart skips nothing." },
+               "is ready, that position is committed, so a restart skips nothing, and partitions that are added later are "
+               "read from their oldest query." },
   { .path = "query.answer_topic", .type = SETTING_TOPIC, .offset = AT(query.answer_topic),
     .default_text = "sluice.answers",
     .meaning = "Topic for answers to queries that name no `reply_topic`." },

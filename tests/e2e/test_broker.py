@@ -413,6 +413,24 @@ class Topics(BrokerCase):
         system.check_catalogue()
         system.daemon.stop()
 
+    def test_a_group_that_starts_at_the_end_skips_nothing_in_a_new_partition(self):
+        system = self.open("late", {"query": {"start": "latest", "kafka": {"topic.metadata.refresh.interval.ms": 1000}}})
+        self.write(Transactions(system), b"item", 50)
+        system.check_catalogue()  # the group has positions
+        broker.grow_topic(system.topic("queries"), 4)
+        producer = Producer({**QUIET, "bootstrap.servers": broker.bootstrap})
+        queries = [system.queries.draw("movies", "exact", k=5) for _ in range(20)]
+        for query in queries:
+            value, headers = system.queries.encode(query, None)
+            producer.produce(system.topic("queries"), value, b"k", partition=3, headers=list(headers))
+            self.assertEqual(producer.flush(30), 0)
+
+        def are_answered():
+            system.client.poll(0.05)
+            return all(system.client.replies.get(query.id) for query in queries)
+        eventually(are_answered, "answers to the queries of the new partition")
+        system.daemon.stop()
+
     def recreate(self, name, before, after, config=None):
         """Stop a daemon that knows `before` items, and recreate its topic with `after` other items.
 
