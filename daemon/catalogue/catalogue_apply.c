@@ -59,6 +59,7 @@ static err_t wait_for_disk(struct catalogue *c, struct batch_write *write, err_c
     snprintf(problem, sizeof problem, "%s", err_message());
     TRY(catalogue_serve_stored(c));
     catalogue_set_phase(c, CATALOGUE_DISK_FULL, problem);
+    TRY(catalogue_report_update(c));
     TRY(catalogue_wait(c, DISK_RETRY_MS));
     if (catalogue_is_stopping(c))
       return ERR_STOPPING;

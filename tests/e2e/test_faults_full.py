@@ -35,6 +35,13 @@ def setUpModule():
 
 
 class FullCase(Case):
+    def lag(self):
+        """Return the records that are not applied, which metrics and status both say."""
+        metrics = self.system.daemon.get("/metrics")[1]
+        lag = sum(int(n) for n in re.findall(r"(?m)^sluice_catalogue_lag_records{.*} (\d+)$", metrics))
+        shown = sum(p["lag"] for p in self.status()["catalogue_log"])
+        return min(lag, shown)
+
     def open(self, name, config):
         self.system = System(paths, spaces, config, None, name, name)
         self.addCleanup(self.system.close)
@@ -96,6 +103,7 @@ class Catalogue(FullCase):
         self.assertLess(set(first), found)
         self.assertRegex(system.daemon.get("/metrics")[1], r'(?m)^sluice_catalogue_phase{phase="full"} 1$')
         self.assertIn("max_items", self.status()["problem"])
+        eventually(lambda: self.lag() >= 400, "a lag of the items that wait")
         self.write(first[:50])  # updates of existing items are still applied
         eventually(lambda: self.status()["counters"]["applied"] >= 1050, "updates")
         system.daemon.stop()
@@ -164,6 +172,7 @@ class Disk(FullCase):
         self.fill()
         self.write(behind)
         self.wait_not_ready("disk is full")
+        eventually(lambda: self.lag() > 0, "a lag of what cannot be stored")
         self.assertLessEqual(set(before), self.keys_found())
         self.assertIn("the daemon waits for room: ", self.ctl_fails("put", "behind-0000", CODES))
         self.assertTrue(system.daemon.is_running())
