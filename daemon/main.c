@@ -55,11 +55,11 @@ int main(int argc, char **argv)
   mapped_read_explain(EXIT_STATUS_FAILURE);
   if (line.is_check)
     return check_only(line.config_path);
-  int signals = signals_open(); /* first, so that a signal during the start stops the daemon in order */
+  if (!read_config(line.config_path, &config)) /* a file that does not answer can still be left by a signal */
+    return EXIT_STATUS_CONFIG;
+  int signals = signals_open(); /* from now on, a signal stops the daemon in order */
   if (signals < 0)
     return perror("sluiced: cannot open a descriptor for signals"), EXIT_STATUS_FAILURE;
-  if (!read_config(line.config_path, &config))
-    return EXIT_STATUS_CONFIG;
   log_set_level(config->log_level);
   journal_begin();
   return serve(config, config->role == CONFIG_ROLE_MERGE ? &merge_role : &service_role, signals);
