@@ -159,6 +159,17 @@ static err_t verify_time(const struct config *c, const char *setting, const char
   return ERR_OK;
 }
 
+/* An item that begins when it ends is never there. */
+static err_t verify_lifetime(const struct config *c)
+{
+  const char *begin = c->catalogue.not_before, *end = c->catalogue.expires;
+
+  if (begin && end && *end && strcmp(begin, end) == 0)
+    FAIL(ERR_CONFIG, "%s:%d: catalogue.not_before and catalogue.expires are the same attribute, %s: each needs its own",
+         c->path, later_line(c, "catalogue.not_before", "catalogue.expires"), end);
+  return ERR_OK;
+}
+
 err_t config_checks_run(const struct config *c, struct problems *problems)
 {
   TRY(problems_note(problems, verify_broker(c)));
@@ -170,5 +181,6 @@ err_t config_checks_run(const struct config *c, struct problems *problems)
   TRY(problems_note(problems, verify_role(c)));
   TRY(config_fields_check(c, problems));
   TRY(problems_note(problems, verify_time(c, "catalogue.not_before", c->catalogue.not_before)));
-  return problems_note(problems, verify_time(c, "catalogue.expires", c->catalogue.expires));
+  TRY(problems_note(problems, verify_time(c, "catalogue.expires", c->catalogue.expires)));
+  return problems_note(problems, verify_lifetime(c));
 }

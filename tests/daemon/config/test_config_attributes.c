@@ -150,6 +150,8 @@ static void lifetimes_name_attributes_of_type_time(void **state)
   config_close(&c);
   assert_refused("attributes: {ends: time}\ncatalogue:\n  expires: end\n", 3,
                  "catalogue.expires: there is no attribute \"end\": add it to `attributes`, with the type time");
+  assert_refused("attributes: {ends: time}\ncatalogue:\n  not_before: ends\n  expires: ends\n", 4,
+                 "catalogue.not_before and catalogue.expires are the same attribute, ends");
   assert_refused("attributes: {year: integer}\ncatalogue:\n  not_before: year\n", 3,
                  "catalogue.not_before: the attribute year has the type integer: name one of the type time");
 }
