@@ -443,6 +443,22 @@ class Refused(Case):
             self.assertIn(f"{output} cannot be written", done.stderr)
             self.assertEqual(done.stdout, "")
 
+    def test_an_output_that_is_an_input_is_refused_and_left_alone(self):
+        files = (self.model, self.write("items", self.items), self.write("queries", self.queries))
+        lines = self.folder / "lines"
+        lines.write_text('{"id": 1, "attributes": {"price": 2}}\n')
+        for link, what, path in zip((None, os.link, os.symlink, os.link), ("model", "items", "queries", "attributes"),
+                                    (*files, lines)):
+            output, before = path, path.read_bytes()
+            if link:
+                output = self.folder / f"link-to-{what}"
+                link(path, output)
+            done = self.run_eval(*files, "--attributes", lines, "--attribute", "price:number", "--output", output)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"--output: {output} has the {what}: name another file", done.stderr)
+            self.assertEqual(done.stdout, "")
+            self.assertEqual(path.read_bytes(), before)
+
 
 class Filters(Case):
     """eval with a filter, compared with an evaluator in Python and with double precision."""

@@ -9,6 +9,7 @@
 #include "base/size.h"
 #include "daemon/config/config.h"
 #include "daemon/ctl/ctl_command.h"
+#include "daemon/ctl/ctl_output.h"
 #include "daemon/ctl/eval/ctl_eval_attributes.h"
 #include "daemon/ctl/eval/ctl_eval_options.h"
 #include "daemon/ctl/eval/ctl_eval_output.h"
@@ -192,14 +193,30 @@ static err_t set_limits(struct eval *e)
   return engine_check_filter(e->engine, common, &e->region); /* of boosts */
 }
 
+static err_t verify_output(const struct eval *e)
+{
+  const struct ctl_eval_options *o = &e->options;
+  const struct ctl_input inputs[] = {
+    { o->model_path, "model" },
+    { o->items_path, "items" },
+    { o->queries_path, "queries" },
+    { o->attributes_path, "attributes" },
+    { e->config ? e->config->path : NULL, "configuration" },
+  };
+
+  if (!o->output_path)
+    return ERR_OK;
+  TRY(ctl_output_verify("--output", o->output_path, inputs, sizeof inputs / sizeof *inputs));
+  return safetensors_verify_writable(o->output_path);
+}
+
 static err_t open_all(struct eval *e)
 {
   const struct kernels *kernels;
   struct model_needs needs;
 
   TRY(kernels_get(e->options.isa, &kernels));
-  if (e->options.output_path)
-    TRY(safetensors_verify_writable(e->options.output_path));
+  TRY(verify_output(e));
   TRY(read_needs(e->options.model_path, &needs));
   TRY(ctl_eval_items_open(e->options.items_path, needs.codes, &e->items));
   TRY(ctl_eval_queries_open(e->options.queries_path, needs.user_ids, e->options.has_targets, &e->queries));

@@ -2,9 +2,9 @@
 /* sluicectl topk: answer a file of queries, into a file of answers. */
 #include <getopt.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 #include "daemon/ctl/ctl_interrupt.h"
+#include "daemon/ctl/ctl_output.h"
 #include "daemon/ctl/ctl_space.h"
 #include "daemon/ctl/text/ctl_format.h"
 #include "daemon/ctl/text/ctl_option.h"
@@ -60,14 +60,11 @@ static err_t name_space(struct ctl_context *ctx, const char *name, struct ctl_to
   return ctl_topk_queries_set_space(queries, space.name, space.lengths.query_vector);
 }
 
-/* Nothing is read from the file that is written. */
-static err_t verify_two_files(const char *input, const char *output)
+static err_t verify_output(const struct request *r)
 {
-  struct stat in, out;
+  const struct ctl_input inputs[] = { { r->options.path, "queries" }, { r->options.keys, "keys" } };
 
-  if (stat(input, &in) == 0 && stat(output, &out) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
-    FAIL(ERR_USAGE, "--output: %s has the queries: name another file for the answers", output);
-  return ERR_OK;
+  return ctl_output_verify("--output", r->output, inputs, sizeof inputs / sizeof *inputs);
 }
 
 static void print_result(const struct ctl_topk_result *r)
@@ -103,7 +100,7 @@ static err_t answer_file(struct ctl_context *ctx, struct request *r)
   struct ctl_topk_result result;
 
   r->options.answer_topic = ctx->config->query.answer_topic;
-  TRY(verify_two_files(r->options.path, r->output));
+  TRY(verify_output(r));
   TRY(ctl_topk_queries_open(&r->options, &queries));
   TRY(name_space(ctx, r->space, &queries));
   TRY(ctl_topk_output_open(r->output, &output));
