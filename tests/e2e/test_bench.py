@@ -135,6 +135,16 @@ class Measures(Bench):
         plot = folder / "not-drawn.svg"
         self.bench("--space", "nowhere", "--count", 5, "--plot", plot, code=2)
         self.assertFalse(plot.exists())
+
+    def test_a_plot_does_not_replace_the_queries(self):
+        queries, link = folder / "mine.npy", folder / "mine.svg"
+        np.save(queries, np.eye(3, dtype=np.float32))
+        link.hardlink_to(queries)
+        before = queries.read_bytes()
+        for plot in (queries, link):
+            _, said = self.bench("--space", "films", "--count", 5, "--queries", queries, "--plot", plot, code=2)
+            self.assertIn(f"--plot: {plot} has the queries: name another file", said)
+            self.assertEqual(queries.read_bytes(), before)
         self.assertEqual(self.sent(), [])
 
     def test_errors_are_counted_by_their_code(self):

@@ -10,6 +10,7 @@
 #include "daemon/ctl/text/ctl_format.h"
 #include "daemon/ctl/text/ctl_option.h"
 #include "daemon/ctl/ctl_interrupt.h"
+#include "daemon/ctl/ctl_output.h"
 #include "daemon/ctl/text/ctl_say.h"
 #include "daemon/ctl/ctl_space.h"
 
@@ -93,6 +94,16 @@ static void complete_options(struct request *r)
     r->options.seed = (uint64_t)clock_unix_ms();
 }
 
+static err_t verify_plot(const struct request *r)
+{
+  const struct ctl_input input = { r->options.path, "queries" };
+
+  if (!r->plot)
+    return ERR_OK;
+  TRY(ctl_output_verify("--plot", r->plot, &input, 1));
+  return ctl_bench_svg_verify(r->plot);
+}
+
 /* Queries of lines may each name their space; all others are of one. */
 static err_t find_space(struct request *r)
 {
@@ -147,8 +158,7 @@ static err_t run_bench(const struct ctl_options *options, int argc, char **argv)
   if (r.count > COUNT_MAX)
     FAIL(ERR_USAGE, "--rate and --duration-s would be %s queries; at most %s are kept", ctl_format_count(r.count).s,
          ctl_format_count(COUNT_MAX).s);
-  if (r.plot)
-    TRY(ctl_bench_svg_verify(r.plot));
+  TRY(verify_plot(&r));
   TRY(ctl_context_open(options, &r.ctx));
   r.options.answer_topic = r.ctx->config->query.answer_topic;
   TRY(find_space(&r));
