@@ -178,6 +178,32 @@ class Ends(TopK):
         np.save(folder / "twins.npy", np.eye(3, dtype="f4")[:2])
         self.assertIn('row 1: its id "x" is that of row 0 too', self.topk(folder / "twins.npy", "--keys", keys, code=1))
 
+    def test_other_options_do_not_go_on_in_the_same_file(self):
+        words = ("--filter", "price < 90", "--boost", "0.1:price")
+        self.of_users(*words, "--now", "2h")
+        before = self.output.read_bytes()
+        for others, says in (((), 'filter "price < 90", not with no filter'),
+                             ((*words, "--k", 3), f"with k {K}, not with k 3"),
+                             ((*words, "--exclude-seen"), "with no exclude_seen, not with exclude_seen true"),
+                             ((*words, "--space", "films@1"), 'with space "films", not with space "films@1"'),
+                             ((*words, "--fields", '{"method": "average(9)"}'), "with no method, not with method")):
+            said = self.of_users(*others, code=2)
+            self.assertIn(f"--output: {self.output} has answers to queries with", said)
+            self.assertIn(says, said)
+            self.assertIn("name another file", said)
+        self.assertIn("400 had answers", self.of_users(*words, "--now", "1h"))  # without --now, times differ too
+        note = self.output.with_name(self.output.name + ".asked")
+        note.unlink()
+        self.assertIn(f"{note} is missing", self.of_users(*words))
+        self.assertEqual(self.output.read_bytes(), before)
+
+    def test_a_file_that_is_no_note_is_left_alone(self):
+        note = self.output.with_name(self.output.name + ".asked")
+        for text in ("", "my notes\n", '{"k": 1}\n'):
+            note.write_text(text, encoding="utf-8")
+            self.assertIn(f"{note} is not the note of an earlier run", self.of_users(code=1))
+            self.assertEqual(note.read_text(encoding="utf-8"), text)
+
     def test_queries_that_fail_are_reported_and_asked_again(self):
         good = {"space": "films", "k": 1}
         lines = [json.dumps({"id": "a", "vector": [1, 0, 0], **good}), "{",

@@ -9,6 +9,7 @@
 #include "daemon/ctl/text/ctl_format.h"
 #include "daemon/ctl/text/ctl_option.h"
 #include "daemon/ctl/text/ctl_say.h"
+#include "daemon/ctl/topk/ctl_topk_note.h"
 #include "daemon/ctl/topk/ctl_topk_run.h"
 
 enum { IN_FLIGHT_DEFAULT = 64, TIMEOUT_MS_DEFAULT = 60000, TIMEOUT_MS_MAX = 3600000 };
@@ -104,6 +105,7 @@ static err_t answer_file(struct ctl_context *ctx, struct request *r)
   TRY(ctl_topk_queries_open(&r->options, &queries));
   TRY(name_space(ctx, r->space, &queries));
   TRY(ctl_topk_output_open(r->output, &output));
+  TRY(ctl_topk_note_verify(r->output, ctl_topk_output_has_some(output), &queries));
   ctl_interrupt_catch();
   err_code_t ran = ctl_topk_run(ctx, &r->plan, &queries, output, &result);
   struct err_kept why = { 0 };
@@ -138,7 +140,8 @@ const struct ctl_command ctl_topk_command = {
       ".jsonl file is a query: {\"id\": \"user 7\", \"space\": \"SPACE\", \"k\": 10, \"vector\": [0.5, 1]}\n"
       "  --output FILE     a line of JSON for each answer, in the order in which they come, with the query's id.\n"
       "                    Queries whose answers the file has are not asked again: the same command goes on where it\n"
-      "                    was ended, by kill -9 too. Begin with a new file for new answers\n"
+      "                    was ended, by kill -9 too. Begin with a new file for new answers: FILE.asked notes the\n"
+      "                    options, and others are refused\n"
       "  --space NAME      the space (default of an array: the only one), or one of its generations: NAME@2\n"
       "  --k N             how many hits (default: 100)\n"
       "  --exclude-seen    leave out what the user has seen whose name is the query's id\n" CTL_FIELDS_HELP

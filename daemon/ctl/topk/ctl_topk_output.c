@@ -142,6 +142,11 @@ void ctl_topk_output_close(struct ctl_topk_output **o)
   mem_free(o);
 }
 
+bool ctl_topk_output_has_some(const struct ctl_topk_output *o)
+{
+  return o->n > 0;
+}
+
 bool ctl_topk_output_has(const struct ctl_topk_output *o, const char *id)
 {
   return o->n && bsearch(&id, o->ids, o->n, sizeof *o->ids, compare_ids);

@@ -25,7 +25,10 @@ err_t ctl_topk_output_flush(struct ctl_topk_output *o);
 err_t ctl_topk_output_finish(struct ctl_topk_output *o);
 void ctl_topk_output_close(struct ctl_topk_output **o);
 
-/* Did the file have an answer to this query when it was opened? */
+/* Did the file have answers when it was opened? */
+bool ctl_topk_output_has_some(const struct ctl_topk_output *o);
+
+/* Did it have one to this query? */
 bool ctl_topk_output_has(const struct ctl_topk_output *o, const char *id);
 
 /* Add an answer. ctl_topk_output_flush() writes it.
