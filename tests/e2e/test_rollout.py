@@ -434,7 +434,12 @@ class Generations(Rollout):
                       ["switch", "films", "2"], ["add", "books", "--file", str(paths[3]), "--generation", "2"],
                       *(["switch", "books", "2", f"--min-coverage={text}"] for text in ("-1", "100.1", "half", "nan"))):
             self.daemon.ctl("model", *words, code=2)
-        self.daemon.ctl("model", "add", "books", "--file", "/no/such/file", code=1)  # as `load`
+        for file, says in (("/no/such/file", "No such file"), ("/dev/zero", "is not a regular file")):
+            command = [build_dir() / "sluicectl", "--config", self.daemon.config_path, "model", "add", "books", "--file"]
+            done = subprocess.run([*command, file], capture_output=True, text=True, timeout=60 * SLOWNESS)
+            self.assertEqual(done.returncode, 1)  # as `load`
+            self.assertIn(file, done.stderr)
+            self.assertIn(says, done.stderr)
         self.switch(2, "--min-coverage", "67", code=1)  # it has two thirds
         self.assertEqual(self.current(), [1])
         self.switch(2, "--min-coverage", "66")

@@ -153,8 +153,8 @@ err_t ctl_model_add(struct ctl_model_request *r)
   if (!r->file)
     FAIL(ERR_USAGE, "model add expects --file");
   TRY(ctl_model_request_verify(r));
+  TRY(verify_model(r->file)); /* first: it refuses a device, which may have no end */
   TRY(digest_of(r->file, digest));
-  TRY(verify_model(r->file));
   TRY(choose_path(r, absolute));
   TRY(ctl_model_topic_read(r->ctx, &r->state));
   TRY(ctl_model_request_ask(r));
