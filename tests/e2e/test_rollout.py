@@ -49,14 +49,6 @@ def without_file(path):
         away.rename(path)
 
 
-def has_socket(pid):
-    for file in Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
-            if "socket:" in os.readlink(file):
-                return True
-    return False
-
-
 class Load:
     """Asks queries all the time, until it is stopped. Each must get one right answer."""
 
@@ -218,18 +210,19 @@ class Generations(Rollout):
         self.add(2)
         words = ["model", "switch", "books", "2", "--timeout-s", str(int(60 * SLOWNESS))]
         waiting = subprocess.Popen([build_dir() / "sluicectl", "--config", self.daemon.config_path, *words],
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(waiting.kill)
-        eventually(lambda: has_socket(waiting.pid), "a question")
-        time.sleep(0.5 * SLOWNESS)  # for the first answer: without one, it does not wait
+        said = waiting.stderr.readline()  # after the first answer: without one, it does not wait
+        for words in ("waiting: the daemon at ", "books@2 has ", " % of the items", " are missing"):
+            self.assertIn(words, said)
         self.daemon.stop()
         time.sleep(0.3)  # nothing answers
         self.daemon.start().wait_ready()
         self.assertEqual((self.current(), waiting.poll()), ([1], None))
         self.put([2], range(200, N_ITEMS))
-        printed = waiting.communicate(timeout=120 * SLOWNESS)[0]
-        self.assertEqual(waiting.returncode, 0, printed)
-        self.assertIn("books@2 answers", printed)
+        printed, said = waiting.communicate(timeout=120 * SLOWNESS)
+        self.assertEqual(waiting.returncode, 0, said)
+        self.assertRegex(printed, r"^books@2 answers, after .*\n$")
         self.assertEqual(self.ask(), {2})
 
     def test_a_plain_part_belongs_to_the_generation_of_its_records_time(self):

@@ -5,8 +5,9 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "daemon/ctl/text/ctl_say.h"
 
-enum { PERIOD_MS = 50 };
+enum { PERIOD_MS = 50, SAY_EVERY_MS = 1000 };
 
 err_t ctl_model_daemons_add(struct ctl_model_daemons *d, const char *address)
 {
@@ -143,10 +144,29 @@ static err_t ask_for_goal(struct http_get *http, const struct wait *w, bool *has
   return ERR_OK;
 }
 
+/* What was said last about a wait. */
+struct said {
+  char reason[CTL_MODEL_REASON_BYTES];
+  int64_t at_ns;
+};
+
+/* Say what is missing, when that has changed. Most waits are over before the first line, and a coverage that rises
+ * would fill the terminal. */
+static void say_missing(struct said *said, const char reason[CTL_MODEL_REASON_BYTES])
+{
+  int64_t now_ns = clock_now_ns();
+
+  if (now_ns - said->at_ns < SAY_EVERY_MS * CLOCK_NS_PER_MS || strcmp(reason, said->reason) == 0)
+    return;
+  said->at_ns = now_ns;
+  ctl_say("waiting: %s", strcpy(said->reason, reason));
+}
+
 /* Wait for one daemon. */
 static err_t await_one(struct http_get *http, const struct wait *w)
 {
   char reason[CTL_MODEL_REASON_BYTES] = "";
+  struct said said = { .at_ns = clock_now_ns() };
   bool has_answered = false, is_there = false;
 
   for (;;) {
@@ -155,6 +175,7 @@ static err_t await_one(struct http_get *http, const struct wait *w)
       return ERR_OK;
     if (clock_now_ns() >= w->until_ns)
       FAIL(ERR_SYSTEM, "%s", reason);
+    say_missing(&said, reason);
     clock_sleep_ns(PERIOD_MS * CLOCK_NS_PER_MS);
   }
 }

@@ -41,7 +41,7 @@ typedef err_code_t (*ctl_model_goal)(void *context, const json_t *row, bool *is_
 
 /* Wait until all daemons have read the control topic up to `next`, and have got there. Each must answer when it is
  * first asked; later it may be away for a while. Returns ERR_SYSTEM with the daemon and what is missing after
- * timeout_ms; 0: ask each once. */
+ * timeout_ms; 0: ask each once. Says on standard error what is missing, once a second if it changes. */
 err_t ctl_model_daemons_await(struct ctl_model_daemons *d, const char *space, uint32_t generation, ctl_model_goal goal,
                               void *context, int64_t next, int64_t timeout_ms);
 
