@@ -126,9 +126,11 @@ static void target_remove(const struct target *to)
 static err_t copy_all(const char *path, struct target *to, struct target *seen_to)
 {
   char seen[PATH_MAX], parent[PATH_MAX];
+  bool has_seen;
 
   TRY(store_path_join(path, STORE_PATH_SEEN, seen));
-  if (store_path_has_store(seen)) {
+  TRY(store_path_find_store(seen, &has_seen));
+  if (has_seen) {
     TRY(target_make(seen_to));
     TRY(copy_env(seen, seen_to));
   }
@@ -179,8 +181,7 @@ err_t store_backup_copy(const char *path, const char *to)
   char seen[PATH_MAX];
   struct target items_to = { .path = to }, seen_to = { .path = seen };
 
-  if (!store_path_has_store(path))
-    FAIL(ERR_STORE, "there is no store in %s", path);
+  TRY(store_path_verify_store(path));
   TRY(store_path_join(to, "data.mdb", items_to.file));
   TRY(store_path_join(to, STORE_PATH_SEEN, seen));
   TRY(store_path_join(seen, "data.mdb", seen_to.file));

@@ -142,11 +142,10 @@ err_t store_backup_verify(const char *path, struct store_contents *out)
   char seen[PATH_MAX];
 
   *out = (struct store_contents){ 0 };
-  if (!store_path_has_store(path)) /* opening it would create one */
-    FAIL(ERR_STORE, "there is no store in %s", path);
+  TRY(store_path_verify_store(path)); /* opening it would create one */
   TRY(verify_items(path, out));
   TRY(model_files_verify(path, &out->n_model_files));
   TRY(store_path_join(path, STORE_PATH_SEEN, seen));
-  out->has_seen = store_path_has_store(seen);
+  TRY(store_path_find_store(seen, &out->has_seen));
   return out->has_seen ? verify_seen(seen, out) : ERR_OK;
 }

@@ -18,11 +18,26 @@ err_t store_path_join(const char *folder, const char *name, char out[PATH_MAX])
   return ERR_OK;
 }
 
-bool store_path_has_store(const char *directory)
+err_t store_path_find_store(const char *directory, bool *out)
 {
   char file[PATH_MAX];
 
-  return store_path_join(directory, "data.mdb", file) == ERR_OK && access(file, F_OK) == 0;
+  TRY(store_path_join(directory, "data.mdb", file));
+  bool is_there = access(file, F_OK) == 0;
+  if (!is_there && errno != ENOENT && errno != ENOTDIR)
+    FAIL(ERR_STORE, "%s cannot be opened: %s", file, strerror(errno));
+  *out = is_there;
+  return ERR_OK;
+}
+
+err_t store_path_verify_store(const char *directory)
+{
+  bool is_there;
+
+  TRY(store_path_find_store(directory, &is_there));
+  if (!is_there)
+    FAIL(ERR_STORE, "there is no store in %s", directory);
+  return ERR_OK;
 }
 
 err_t store_path_sync(const char *path)

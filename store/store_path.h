@@ -14,8 +14,11 @@
 /* Get the path of a file or folder in a folder. Returns ERR_STORE if it is too long. */
 err_t store_path_join(const char *folder, const char *name, char out[PATH_MAX]);
 
-/* Does the directory have a store? */
-bool store_path_has_store(const char *directory);
+/* Does the directory have a store? Returns ERR_STORE if that cannot be found out, as when it may not be entered. */
+err_t store_path_find_store(const char *directory, bool *out);
+
+/* Verify that it has one. Returns ERR_STORE with the directory. */
+err_t store_path_verify_store(const char *directory);
 
 /* Make a file or a folder durable. Returns ERR_STORE_FULL; ERR_STORE. */
 err_t store_path_sync(const char *path);

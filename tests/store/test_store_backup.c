@@ -208,6 +208,50 @@ static void a_copy_that_fails_leaves_what_was_there(void **state)
   assert_int_equal(rmdir(copy), 0); /* it is there, and empty */
 }
 
+/* Root may enter every directory, so be somebody else for a moment. */
+static void a_directory_that_may_not_be_entered_is_named(void **state)
+{
+  struct fixture *f = *state;
+  char store[PATH_MAX], copy[PATH_MAX];
+  struct store_contents found;
+  uid_t user = geteuid();
+
+  fill_and_close(f, store, copy);
+  assert_int_equal(chmod(store, 0), 0);
+  assert_int_equal(user == 0 ? seteuid(65534) : 0, 0);
+  err_code_t verified = store_backup_verify(store, &found);
+  char said[PATH_MAX];
+  snprintf(said, sizeof said, "%s", err_message());
+  err_code_t copied = store_backup_copy(store, copy);
+  assert_int_equal(seteuid(user), 0);
+  assert_int_equal(chmod(store, 0700), 0);
+  assert_int_equal(verified, ERR_STORE);
+  assert_non_null(strstr(said, store));
+  assert_non_null(strstr(said, "Permission denied"));
+  assert_int_equal(copied, ERR_STORE);
+  assert_says("Permission denied");
+  assert_int_equal(store_backup_verify(copy, &found), ERR_STORE);
+  assert_says("there is no store in");
+}
+
+static void what_users_have_seen_is_not_left_out_because_it_cannot_be_opened(void **state)
+{
+  struct fixture *f = *state;
+  char store[PATH_MAX], copy[PATH_MAX], seen[PATH_MAX], away[PATH_MAX];
+  struct store_contents found;
+
+  fill_and_close(f, store, copy);
+  snprintf(seen, sizeof seen, "%.4000s/seen", store);
+  snprintf(away, sizeof away, "%.4000s/away", store);
+  assert_int_equal(rename(seen, away), 0);
+  assert_int_equal(symlink("seen", seen), 0); /* to itself */
+  assert_int_equal(store_backup_copy(store, copy), ERR_STORE);
+  assert_says("Too many levels of symbolic links");
+  assert_int_equal(access(copy, F_OK), -1);
+  assert_int_equal(store_backup_verify(store, &found), ERR_STORE);
+  assert_says(seen);
+}
+
 /* Change a byte of the `nth` marker in a file. */
 static void damage(const char *directory, size_t nth)
 {
@@ -253,6 +297,8 @@ int main(void)
     STORE_TEST(a_directory_that_a_daemon_opens_is_left_alone),
     STORE_TEST(a_directory_that_cannot_be_locked_does_not_stay),
     STORE_TEST(a_copy_that_fails_leaves_what_was_there),
+    STORE_TEST(a_directory_that_may_not_be_entered_is_named),
+    STORE_TEST(what_users_have_seen_is_not_left_out_because_it_cannot_be_opened),
     STORE_TEST(a_damaged_record_is_found),
   };
 
