@@ -160,6 +160,22 @@ class Resumed(Loads):
                                 + "\n" for i in range(3000)))
         self.check("line", path, 3000, [])
 
+    def test_the_lines_of_another_file_are_counted_rightly(self):
+        lines = [json.dumps({"key": f"few-{i}", "value": {}}) for i in range(3)]
+        path, resume = folder / "few.jsonl", folder / "few.resume"
+        resume.write_bytes(b"another")
+        for text in ("\n".join(lines), "\n".join(lines) + "\n"):
+            path.write_text(text)
+            said = self.ctl("load", path, "--resume", resume, code=1)
+            self.assertIn("is not of this load, which has 3 lines: name another file", said)
+
+    def test_standard_input_cannot_be_resumed_even_if_it_is_a_file(self):
+        path = folder / "input.jsonl"
+        path.write_text(json.dumps({"key": "input", "value": {}}))
+        with path.open(encoding="utf-8") as stdin:
+            said = self.ctl("load", "-", "--resume", folder / "input.resume", code=2, stdin=stdin)
+        self.assertIn("--resume needs a file that can be read again, not standard input or a pipe", said)
+
 
 if __name__ == "__main__":
     data.main()

@@ -165,6 +165,6 @@ err_t ctl_load_array(struct ctl_loading *l)
   TRY(open_rows(&r));
   TRY(verify_rows(&r));
   describe(&r, more);
-  TRY(ctl_loading_open_resume(l, more, r.n));
+  TRY(ctl_loading_open_resume(l, more, r.n, "row"));
   return send_rows(&r);
 }

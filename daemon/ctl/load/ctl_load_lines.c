@@ -35,25 +35,27 @@ static err_t open_file(struct lines *r, const char *path)
   if (!r->file)
     FAIL(ERR_SYSTEM, "%s cannot be opened: %s", path, strerror(errno));
   bool is_regular = fstat(fileno(r->file), &status) == 0 && S_ISREG(status.st_mode);
-  if (r->loading->options->resume && !is_regular)
+  if (r->loading->options->resume && (!is_regular || r->file == stdin))
     FAIL(ERR_USAGE, "--resume needs a file that can be read again, not standard input or a pipe");
   ctl_progress_begin(&r->loading->progress, "loading", is_regular ? (uint64_t)status.st_size : 0);
   return ERR_OK;
 }
 
-/* Count the lines, for the file of --resume. */
+/* Count the lines, for the file of --resume. The last one may have no end. */
 static uint64_t count_lines(FILE *file)
 {
   char bytes[COUNT_BYTES];
-  uint64_t n_lines = 1; /* the last one may have no end */
+  uint64_t n_lines = 0;
   size_t n;
+  char last = '\n';
 
   while ((n = fread(bytes, 1, sizeof bytes, file)) > 0) {
     for (const char *at = bytes; (at = memchr(at, '\n', n - (size_t)(at - bytes))); at++)
       n_lines++;
+    last = bytes[n - 1];
   }
   rewind(file);
-  return n_lines;
+  return n_lines + (last != '\n');
 }
 
 static void reject_line(struct ctl_loading *l)
@@ -105,6 +107,6 @@ err_t ctl_load_lines(struct ctl_loading *l)
 
   TRY(open_file(&r, l->options->path));
   if (l->options->resume)
-    TRY(ctl_loading_open_resume(l, "", count_lines(r.file)));
+    TRY(ctl_loading_open_resume(l, "", count_lines(r.file), "line"));
   return read_lines(&r);
 }

@@ -20,7 +20,7 @@ void ctl_loading_fini(struct ctl_loading *l)
   region_fini(&l->region);
 }
 
-err_t ctl_loading_open_resume(struct ctl_loading *l, const char *more, uint64_t n_rows)
+err_t ctl_loading_open_resume(struct ctl_loading *l, const char *more, uint64_t n_rows, const char *row)
 {
   const struct ctl_load_options *o = l->options;
   char identity[IDENTITY_BYTES], path[PATH_MAX];
@@ -35,7 +35,7 @@ err_t ctl_loading_open_resume(struct ctl_loading *l, const char *more, uint64_t 
                    l->writer->ctx->config->catalogue.topic, more);
   if (n < 0 || (size_t)n >= sizeof identity)
     FAIL(ERR_SYSTEM, "--resume: the names of the files are too long to note");
-  TRY(ctl_resume_open(o->resume, identity, n_rows, &l->resume));
+  TRY(ctl_resume_open(o->resume, identity, n_rows, row, &l->resume));
   l->writer->resume = l->resume;
   return ERR_OK;
 }

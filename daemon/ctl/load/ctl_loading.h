@@ -37,8 +37,9 @@ void ctl_loading_fini(struct ctl_loading *l);
  *
  * more    what is loaded apart from the file and the topic: lines, or ""
  * n_rows  of the load
+ * row     what a message calls one: "row", "line"
  */
-err_t ctl_loading_open_resume(struct ctl_loading *l, const char *more, uint64_t n_rows);
+err_t ctl_loading_open_resume(struct ctl_loading *l, const char *more, uint64_t n_rows, const char *row);
 
 /* Does Kafka have this row from an earlier run? If so, it is counted. */
 bool ctl_loading_has(struct ctl_loading *l, uint64_t row);

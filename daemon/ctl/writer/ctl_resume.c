@@ -21,6 +21,7 @@ struct ctl_resume {
   uint8_t *bytes; /* the whole file */
   size_t n_bytes;
   uint64_t n_rows;
+  const char *row; /* what one is called */
 };
 
 static err_t open_file(struct ctl_resume *r)
@@ -36,9 +37,8 @@ static err_t open_file(struct ctl_resume *r)
     FAIL(ERR_SYSTEM, "--resume: %s is not a file", r->path);
   if (status.st_size != 0 && (size_t)status.st_size != r->n_bytes)
     FAIL(ERR_SYSTEM,
-         "--resume: %s is not of this load, which has %llu rows: name another file, or remove it to send "
-         "all rows",
-         r->path, (unsigned long long)r->n_rows);
+         "--resume: %s is not of this load, which has %llu %s%s: name another file, or remove it to send all of them",
+         r->path, (unsigned long long)r->n_rows, r->row, r->n_rows == 1 ? "" : "s");
   int error = posix_fallocate(r->fd, 0, (off_t)r->n_bytes); /* a full disk must not show as a signal later */
   if (error)
     FAIL(ERR_SYSTEM, "--resume: %s cannot be written: %s", r->path, strerror(error));
@@ -89,11 +89,11 @@ static err_t verify_identity(struct ctl_resume *r, const char *identity)
   size_t n = find_difference(&here, &other);
   FAIL(ERR_SYSTEM,
        "--resume: %s is not of this load: it has \"%.*s\", not \"%.*s\": name another file, or remove it to "
-       "send all rows",
-       r->path, (int)strcspn(other, "\n"), other, (int)n, here);
+       "send all %ss",
+       r->path, (int)strcspn(other, "\n"), other, (int)n, here, r->row);
 }
 
-err_t ctl_resume_open(const char *path, const char *identity, uint64_t n_rows, struct ctl_resume **out)
+err_t ctl_resume_open(const char *path, const char *identity, uint64_t n_rows, const char *row, struct ctl_resume **out)
 {
   AUTO(ctl_resume_close) struct ctl_resume *r = NULL;
 
@@ -102,6 +102,7 @@ err_t ctl_resume_open(const char *path, const char *identity, uint64_t n_rows, s
   TRY(mem_array(1, sizeof *r, &r));
   r->fd = -1;
   r->n_rows = n_rows;
+  r->row = row;
   r->n_bytes = HEADER_BYTES + (size_t)(n_rows / 8) + 1;
   TRY(mem_copy_str(path, &r->path));
   TRY(open_file(r));

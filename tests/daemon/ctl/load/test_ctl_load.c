@@ -248,7 +248,7 @@ static void a_resumed_load_knows_what_kafka_has(void **state)
   (void)state;
   name_file("resume", path);
   for (int round = 0; round < 4; round++) { /* opened again and again, as by one load after the other */
-    assert_ok(ctl_resume_open(path, "load\nrows a\n", N, &r));
+    assert_ok(ctl_resume_open(path, "load\nrows a\n", N, "row", &r));
     assert_int_equal(ctl_resume_count(r), n);
     for (size_t i = 0; i < N; i++) {
       assert_int_equal(ctl_resume_has(r, i), has[i]);
@@ -269,19 +269,20 @@ static void a_file_of_another_load_is_refused_and_kept(void **state)
 
   (void)state;
   name_file("other", path);
-  assert_ok(ctl_resume_open(path, "load\nrows a\nend\n", 10, &r));
+  assert_ok(ctl_resume_open(path, "load\nrows a\nend\n", 10, "row", &r));
   ctl_resume_mark(r, 9);
-  assert_fails(ctl_resume_open(path, "load\nrows a\nend\n", 10, &other), ERR_SYSTEM, "is another load running?");
+  assert_fails(ctl_resume_open(path, "load\nrows a\nend\n", 10, "row", &other), ERR_SYSTEM, "is another load running?");
   ctl_resume_close(&r);
-  assert_fails(ctl_resume_open(path, "load\nrows b\nend\n", 10, &other), ERR_SYSTEM,
+  assert_fails(ctl_resume_open(path, "load\nrows b\nend\n", 10, "row", &other), ERR_SYSTEM,
                "it has \"rows a\", not \"rows b\"");
-  assert_fails(ctl_resume_open(path, "load\nrows a\nend\n", 99, &other), ERR_SYSTEM, "which has 99 rows");
-  assert_ok(ctl_resume_open(path, "load\nrows a\nend\n", 10, &r));
+  assert_fails(ctl_resume_open(path, "load\nrows a\nend\n", 99, "row", &other), ERR_SYSTEM, "which has 99 rows");
+  assert_fails(ctl_resume_open(path, "load\nrows a\nend\n", 1000, "line", &other), ERR_SYSTEM, "which has 1000 lines");
+  assert_ok(ctl_resume_open(path, "load\nrows a\nend\n", 10, "row", &r));
   assert_int_equal(ctl_resume_count(r), 1);
   ctl_resume_close(&r);
   name_file("strange", path);
   write_file(path, "a short text", strlen("a short text"));
-  assert_fails(ctl_resume_open(path, "load\n", 10, &r), ERR_SYSTEM, "is not of this load");
+  assert_fails(ctl_resume_open(path, "load\n", 10, "row", &r), ERR_SYSTEM, "is not of this load");
 }
 
 /* Files of the size that the load needs: one of text, and one that begins with zeros. */
@@ -297,7 +298,7 @@ static void a_foreign_file_is_not_written(void **state)
     memset(bytes, c ? 'x' : 0, sizeof bytes);
     bytes[BYTES - 1] = 'x';
     write_file(path, bytes, sizeof bytes);
-    assert_fails(ctl_resume_open(path, "load\n", 10, &r), ERR_SYSTEM, "is not of this load");
+    assert_fails(ctl_resume_open(path, "load\n", 10, "row", &r), ERR_SYSTEM, "is not of this load");
     FILE *file = fopen(path, "rb");
     assert_non_null(file);
     assert_int_equal(fread(found, 1, BYTES, file), BYTES);
