@@ -26,6 +26,8 @@ err_t safetensors_shape(const struct safetensors *f, const char *name, struct te
     FAIL(ERR_MODEL, "%s: tensor \"%s\" has no shape or more than %d dimensions", f->path, name, TENSOR_DIMS_MAX);
   for (size_t i = 0; i < shape.n_dims; i++) {
     json_int_t dim = json_integer_value(json_array_get(dims, i));
+    if (!json_is_integer(json_array_get(dims, i)))
+      FAIL(ERR_MODEL, "%s: tensor \"%s\" has a dimension that is not a whole number", f->path, name);
     if (dim < 0 || dim > UINT32_MAX)
       FAIL(ERR_MODEL, "%s: tensor \"%s\" has a dimension of %" JSON_INTEGER_FORMAT, f->path, name, dim);
     shape.dim[i] = (size_t)dim;
