@@ -264,6 +264,19 @@ class Generations(Rollout):
         self.assertEqual(self.daemon.ctl("model", "status", "--at-least", address), listed)  # the same command
         second.stop()
 
+    def test_an_empty_generation_is_not_listed_with_full_coverage(self):
+        def coverages():
+            rows = [line.split() for line in self.daemon.ctl("model", "list").splitlines()[1:]]
+            self.assertEqual([row[0] for row in rows], ["books@1", "books@2"])
+            return [row[-2] if row[-2] == "-" else row[-3] for row in rows]
+
+        self.add(2)
+        self.assertEqual(coverages(), ["-", "-"])
+        for generation, keys, expected in ((2, range(50), ["-", "100.000"]), (1, range(50, 100), ["100.000", "0.000"]),
+                                           (1, range(50), ["100.000", "50.000"])):
+            self.put([generation], keys)
+            eventually(lambda expected=expected: coverages() == expected, f"the coverages {expected}")
+
     def test_a_wrong_file_is_loud_and_mended_by_the_right_one(self):
         self.put([1, 2], range(50))
         path = self.system.folder / "model.safetensors"

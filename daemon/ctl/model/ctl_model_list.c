@@ -77,15 +77,27 @@ static void print_shadow(const json_t *shadow, FILE *out)
     fprintf(out, "  the newest query that could not be compared: %s\n", reason);
 }
 
+/* The share of the current generation's items. If neither has one, it is said to be 1, which looks like a good one. */
+static void print_coverage(const json_t *row, FILE *out)
+{
+  double coverage = json_number_value(json_object_get(row, "coverage"));
+
+  if (coverage > 0 && ctl_json_count(row, "items") == 0)
+    fprintf(out, " %11s", "-");
+  else
+    fprintf(out, " %9.3f %%", 100 * coverage);
+}
+
 static void print_row(const json_t *row, FILE *out)
 {
   char name[96];
   const char *problem = text_of(row, "problem");
 
   snprintf(name, sizeof name, "%s@%" PRIu64, text_of(row, "space"), ctl_json_count(row, "generation"));
-  fprintf(out, "%-24s %-8s %-9s %14s %9.3f %%  %.16s", name, mark_of(row), text_of(row, "phase"),
-          ctl_format_count(ctl_json_count(row, "items")).s, 100 * json_number_value(json_object_get(row, "coverage")),
-          text_of(row, "digest"));
+  fprintf(out, "%-24s %-8s %-9s %14s", name, mark_of(row), text_of(row, "phase"),
+          ctl_format_count(ctl_json_count(row, "items")).s);
+  print_coverage(row, out);
+  fprintf(out, "  %.16s", text_of(row, "digest"));
   if (json_is_integer(json_object_get(row, "derives_from")))
     fprintf(out, "  parts of @%" PRIu64, ctl_json_count(row, "derives_from"));
   fputc('\n', out);
