@@ -141,6 +141,7 @@ class Measures(Bench):
         np.save(queries, np.eye(3, dtype=np.float32))
         link.hardlink_to(queries)
         before = queries.read_bytes()
+        self.sent()  # those of other tests
         for plot in (queries, link):
             _, said = self.bench("--space", "films", "--count", 5, "--queries", queries, "--plot", plot, code=2)
             self.assertIn(f"--plot: {plot} has the queries: name another file", said)

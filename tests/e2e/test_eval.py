@@ -445,7 +445,7 @@ class Refused(Case):
 
     def test_attributes_that_have_no_end_are_refused(self):
         files = (self.model, self.write("items", self.items), self.write("queries", self.queries))
-        for path, says in (("/dev/zero", "is not a regular file"), (self.folder / "absent", "No such file")):
+        for path, says in (("/dev/zero", "is neither a regular file nor a pipe"), (self.folder / "absent", "No such file")):
             self.assert_refused(files, ["--attributes", path, "--attribute", "price:number"], 1, f"{path} ", says)
 
     def test_an_output_that_is_an_input_is_refused_and_left_alone(self):

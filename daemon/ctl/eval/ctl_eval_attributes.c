@@ -7,11 +7,10 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/regular_file.h"
 #include "daemon/config/config_attributes.h"
 #include "daemon/ctl/text/ctl_json.h"
 #include "daemon/ctl/eval/ctl_value.h"
@@ -77,19 +76,16 @@ static int by_id(const void *a, const void *b)
   return (x->id > y->id) - (x->id < y->id);
 }
 
-/* A device may have no end. */
 static err_t open_file(const char *path, FILE **out)
 {
   struct stat status;
-  int fd;
 
-  if (regular_file_open(path, &status, &fd) != ERR_OK)
-    FAIL(ERR_SYSTEM, "--attributes: %s", err_message());
-  *out = fdopen(fd, "r");
-  if (*out)
-    return ERR_OK;
-  close(fd);
-  FAIL(ERR_MEMORY, "no memory for a file");
+  *out = fopen(path, "re");
+  if (!*out || fstat(fileno(*out), &status) != 0)
+    FAIL(ERR_SYSTEM, "--attributes: %s cannot be opened: %s", path, strerror(errno));
+  if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)) /* a device may have no end */
+    FAIL(ERR_SYSTEM, "--attributes: %s is neither a regular file nor a pipe", path);
+  return ERR_OK;
 }
 
 static err_t open_reader(const char *path, const struct ctl_eval_items *items, struct engine *e, struct reader **out)
@@ -100,7 +96,7 @@ static err_t open_reader(const char *path, const struct ctl_eval_items *items, s
   r->path = path;
   r->items = items;
   r->engine = e;
-  TRY(open_file(path, &r->file));
+  TRY(open_file(path, &r->file)); /* close_reader() closes it */
   TRY(mem_array(items->n, sizeof *r->places, &r->places));
   for (size_t i = 0; i < items->n; i++)
     r->places[i].id = tensor_i64(&items->ids, i);
