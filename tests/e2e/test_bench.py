@@ -135,6 +135,7 @@ class Measures(Bench):
         plot = folder / "not-drawn.svg"
         self.bench("--space", "nowhere", "--count", 5, "--plot", plot, code=2)
         self.assertFalse(plot.exists())
+        self.assertEqual(self.sent(), [])
 
     def test_a_plot_does_not_replace_the_queries(self):
         queries, link = folder / "mine.npy", folder / "mine.svg"
