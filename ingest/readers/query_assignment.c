@@ -56,7 +56,7 @@ static void take_assignment(struct query_reader *r, rd_kafka_topic_partition_lis
   note_allowed(r, partitions->cnt > 0);
   forward_records(r, partitions);
   if (r->starts_at_end && partitions->cnt > 0)
-    query_start_commit(r->rk, partitions);
+    r->commits.n_at_start = query_start_prepare(r->rk, partitions, !is_away);
   rd_kafka_assign(r->rk, partitions);
   if (!is_away) {
     r->generation += partitions->cnt > 0;

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "ingest/kafka/kafka_group.h"
+#include "ingest/readers/query_start.h"
 
 enum { TIMEOUT_MS = 3000, PARTITIONS_MAX = 1024 };
 
@@ -28,7 +29,11 @@ static rd_kafka_topic_partition_list_t *list_committable(const struct query_comm
   struct position positions[PARTITIONS_MAX];
   size_t n = offset_tracker_committable(c->tracker, positions, PARTITIONS_MAX);
 
-  return n > 0 ? kafka_group_offsets(c->topic, positions, n) : NULL;
+  if (n == 0)
+    return NULL;
+  rd_kafka_topic_partition_list_t *list = kafka_group_offsets(c->topic, positions, n);
+  query_start_mark(list, c->n_at_start);
+  return list;
 }
 
 void query_commits_wait(struct query_commits *c)

@@ -15,6 +15,7 @@ struct query_commits {
   rd_kafka_t *rk;
   const char *topic;
   struct offset_tracker *tracker;
+  int n_at_start; /* partitions of the topic when the group started at its end; 0: it did not, or nobody knows */
   int64_t due_ns;
   bool is_under_way;
   bool has_uncommitted; /* queries may be open, or answered and not committed */

@@ -47,7 +47,7 @@ err_t query_reader_open(const struct kafka_layers *layers, const char *topic, co
   r->tracker = offset_tracker_share(tracker);
   r->version = kafka_renewal_version();
   TRY(kafka_conf_make(&all, &conf));
-  r->starts_at_end = query_start_take_end(conf);
+  r->starts_at_end = query_start_is_end(conf);
   rd_kafka_conf_set_opaque(conf, r);
   rd_kafka_conf_set_rebalance_cb(conf, query_assignment_on_rebalance);
   rd_kafka_conf_set_offset_commit_cb(conf, on_commit);

@@ -2,8 +2,8 @@
 /* Asking for positions and ends, and committing the ends.
  *
  * A partition in which the group has no position is either one of those where the group starts, or it was added to the
- * topic later. The members of a group start at about the same time, and the first may commit before the next one looks.
- * So a position that is a start says how many partitions the topic had. */
+ * topic later. The members of a group start at about the same time, and one may have committed before the next one
+ * looks. So each position that the group commits says how many partitions the topic had at the start. */
 #include "ingest/readers/query_start.h"
 
 #include <stdio.h>
@@ -19,22 +19,61 @@
 /* For all requests together. A member may be silent for longer: librdkafka's main thread sends the heartbeats. */
 enum { TIMEOUT_MS = 3000 };
 
-/* What is stored with a position that is a start. */
+/* What is stored with a position. */
 #define START_FORMAT "start of %d partitions"
 enum { START_BYTES = 48 };
 
-bool query_start_take_end(rd_kafka_conf_t *conf)
+bool query_start_is_end(const rd_kafka_conf_t *conf)
 {
-  char word[16], reason[128];
+  char word[16];
   size_t n = sizeof word;
 
   if (rd_kafka_conf_get(conf, "auto.offset.reset", word, &n) != RD_KAFKA_CONF_OK)
     return false;
-  bool is_end = strcmp(word, "latest") == 0 || strcmp(word, "largest") == 0 || strcmp(word, "end") == 0; /* synonyms */
-  if (is_end)
-    rd_kafka_conf_set(conf, "auto.offset.reset", "earliest", reason, sizeof reason);
-  return is_end;
+  return strcmp(word, "latest") == 0 || strcmp(word, "largest") == 0 || strcmp(word, "end") == 0; /* synonyms */
 }
+
+/* ---- What positions say ---- */
+
+void query_start_mark(rd_kafka_topic_partition_list_t *list, int n_at_start)
+{
+  char text[START_BYTES];
+  int n = snprintf(text, sizeof text, START_FORMAT, n_at_start);
+
+  for (int i = 0; i < list->cnt && n_at_start > 0; i++) {
+    rd_kafka_topic_partition_t *at = &list->elems[i];
+    free(at->metadata); /* librdkafka frees it in the same way */
+    at->metadata = strdup(text);
+    at->metadata_size = at->metadata ? (size_t)n : 0;
+  }
+}
+
+/* Return the number of partitions at the start. 0: the position does not say. */
+static int mark_of(const rd_kafka_topic_partition_t *position)
+{
+  char text[START_BYTES] = "";
+  int n;
+
+  if (position->offset >= 0 && position->metadata && position->metadata_size < sizeof text)
+    memcpy(text, position->metadata, position->metadata_size);
+  return sscanf(text, START_FORMAT, &n) == 1 ? n : 0;
+}
+
+/* Return the number of partitions in which the group starts: all, if it has no position. */
+static int find_start(const rd_kafka_topic_partition_list_t *all, bool may_start)
+{
+  bool has_positions = false;
+  int n_at_start = 0;
+
+  for (int i = 0; i < all->cnt; i++) {
+    int n = mark_of(&all->elems[i]);
+    has_positions |= all->elems[i].offset >= 0;
+    n_at_start = n > n_at_start ? n : n_at_start;
+  }
+  return has_positions || !may_start ? n_at_start : all->cnt;
+}
+
+/* ---- Requests ---- */
 
 /* Ask for the group's positions in all partitions of the topic. */
 static rd_kafka_resp_err_t ask_all(rd_kafka_t *rk, const char *topic, int64_t deadline_ns,
@@ -52,83 +91,70 @@ static rd_kafka_resp_err_t ask_all(rd_kafka_t *rk, const char *topic, int64_t de
   return error;
 }
 
-/* How many partitions had the topic when the group started? 0: the position is no start. */
-static int partitions_at_start(const rd_kafka_topic_partition_t *position)
+/* Add a partition with its end. */
+static rd_kafka_resp_err_t add_end(rd_kafka_t *rk, const rd_kafka_topic_partition_t *at, int64_t deadline_ns,
+                                   rd_kafka_topic_partition_list_t *ends)
 {
-  char text[START_BYTES] = "";
-  int n;
+  int64_t first, end;
+  rd_kafka_resp_err_t error =
+      rd_kafka_query_watermark_offsets(rk, at->topic, at->partition, &first, &end, kafka_ms_until(deadline_ns));
 
-  if (position->offset >= 0 && position->metadata && position->metadata_size < sizeof text)
-    memcpy(text, position->metadata, position->metadata_size);
-  return sscanf(text, START_FORMAT, &n) == 1 ? n : 0;
+  if (!error)
+    rd_kafka_topic_partition_list_add(ends, at->topic, at->partition)->offset = end;
+  return error;
 }
 
-/* Does the group start in this partition? If it has positions and no start is left among them, it started long ago. */
-static bool starts_in(const rd_kafka_topic_partition_list_t *all, int32_t partition)
-{
-  bool has_positions = false, is_at_start = false;
-
-  for (int i = 0; i < all->cnt; i++) {
-    const rd_kafka_topic_partition_t *position = &all->elems[i];
-    if (position->offset >= 0 && position->partition == partition)
-      return false;
-    is_at_start |= partition < partitions_at_start(position);
-    has_positions |= position->offset >= 0;
-  }
-  return is_at_start || !has_positions;
-}
-
-static void keep_starts(const rd_kafka_topic_partition_list_t *all, rd_kafka_topic_partition_list_t *list)
-{
-  for (int i = list->cnt - 1; i >= 0; i--) {
-    if (!starts_in(all, list->elems[i].partition))
-      rd_kafka_topic_partition_list_del_by_idx(list, i);
-  }
-}
-
-static rd_kafka_resp_err_t find_ends(rd_kafka_t *rk, int n_partitions, rd_kafka_topic_partition_list_t *list,
-                                     int64_t deadline_ns)
+/* List the ends of the partitions in which the group starts, and let those that were added begin at their beginning. */
+static rd_kafka_resp_err_t find_ends(rd_kafka_t *rk, const rd_kafka_topic_partition_list_t *all, int n_at_start,
+                                     int64_t deadline_ns, rd_kafka_topic_partition_list_t *partitions,
+                                     rd_kafka_topic_partition_list_t *ends)
 {
   rd_kafka_resp_err_t error = RD_KAFKA_RESP_ERR_NO_ERROR;
-  char text[START_BYTES];
-  int n = snprintf(text, sizeof text, START_FORMAT, n_partitions);
 
-  for (int i = 0; i < list->cnt && !error; i++) {
-    rd_kafka_topic_partition_t *at = &list->elems[i];
-    int64_t first;
-    error = rd_kafka_query_watermark_offsets(rk, at->topic, at->partition, &first, &at->offset,
-                                             kafka_ms_until(deadline_ns));
-    free(at->metadata);
-    at->metadata = strdup(text);
-    at->metadata_size = at->metadata ? (size_t)n : 0;
+  for (int i = 0; i < partitions->cnt && !error; i++) {
+    rd_kafka_topic_partition_t *at = &partitions->elems[i];
+    const rd_kafka_topic_partition_t *position =
+        rd_kafka_topic_partition_list_find((rd_kafka_topic_partition_list_t *)(uintptr_t)all, at->topic, at->partition);
+    if (position && position->offset >= 0)
+      continue;
+    if (at->partition < n_at_start)
+      error = add_end(rk, at, deadline_ns, ends);
+    else
+      at->offset = RD_KAFKA_OFFSET_BEGINNING;
   }
   return error;
 }
 
 /* Another member may have the partitions already, because this one was slow. Then the group refuses the commit. */
-static rd_kafka_resp_err_t commit_ends(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, int64_t deadline_ns)
+static rd_kafka_resp_err_t prepare(rd_kafka_t *rk, bool may_start, rd_kafka_topic_partition_list_t *partitions,
+                                   rd_kafka_topic_partition_list_t *all, rd_kafka_topic_partition_list_t *ends,
+                                   int *n_at_start)
 {
-  rd_kafka_topic_partition_list_t *all = rd_kafka_topic_partition_list_new(list->cnt);
-  rd_kafka_resp_err_t error = ask_all(rk, list->elems[0].topic, deadline_ns, all);
+  int64_t deadline_ns = clock_now_ns() + TIMEOUT_MS * CLOCK_NS_PER_MS;
+  rd_kafka_resp_err_t error = ask_all(rk, partitions->elems[0].topic, deadline_ns, all);
 
-  if (!error)
-    keep_starts(all, list);
-  if (!error)
-    error = find_ends(rk, all->cnt, list, deadline_ns);
-  if (!error && list->cnt > 0)
-    error = kafka_group_commit(rk, list, kafka_ms_until(deadline_ns));
-  rd_kafka_topic_partition_list_destroy(all);
-  return error;
+  if (error)
+    return error;
+  *n_at_start = find_start(all, may_start);
+  error = find_ends(rk, all, may_start ? *n_at_start : 0, deadline_ns, partitions, ends);
+  if (error || ends->cnt == 0)
+    return error;
+  query_start_mark(ends, *n_at_start);
+  return kafka_group_commit(rk, ends, kafka_ms_until(deadline_ns));
 }
 
-void query_start_commit(rd_kafka_t *rk, const rd_kafka_topic_partition_list_t *partitions)
+int query_start_prepare(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *partitions, bool may_start)
 {
-  rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_copy(partitions);
-  rd_kafka_resp_err_t error = commit_ends(rk, list, clock_now_ns() + TIMEOUT_MS * CLOCK_NS_PER_MS);
+  rd_kafka_topic_partition_list_t *all = rd_kafka_topic_partition_list_new(partitions->cnt);
+  rd_kafka_topic_partition_list_t *ends = rd_kafka_topic_partition_list_new(partitions->cnt);
+  int n_at_start = 0;
+  rd_kafka_resp_err_t error = prepare(rk, may_start, partitions, all, ends, &n_at_start);
 
   if (error)
     log_warn("query_start_not_committed", "error=%s", rd_kafka_err2name(error));
-  else if (list->cnt > 0)
-    log_info("query_start", "partitions=%d", list->cnt);
-  rd_kafka_topic_partition_list_destroy(list);
+  else if (ends->cnt > 0)
+    log_info("query_start", "partitions=%d", ends->cnt);
+  rd_kafka_topic_partition_list_destroy(all);
+  rd_kafka_topic_partition_list_destroy(ends);
+  return n_at_start;
 }

@@ -10,14 +10,20 @@
 
 #include <stdbool.h>
 
-/* Does the configuration say that a group starts at the end? Then take that out of it: librdkafka would go to the end
- * of any partition in which the group has no position, and skip queries in one that was added to the topic, and in a
- * topic that was created again. */
-bool query_start_take_end(rd_kafka_conf_t *conf);
+/* Does a consumer of this configuration begin at the end of a partition in which its group has no position? */
+bool query_start_is_end(const rd_kafka_conf_t *conf);
 
-/* Commit the end of those partitions in which the group starts. If that fails, say so in the log; they are read from
- * their beginning then. For a new assignment, before it is taken. Blocks: for a request where there are positions, and
- * for 3 s at most. */
-void query_start_commit(rd_kafka_t *rk, const rd_kafka_topic_partition_list_t *partitions);
+/* Prepare an assignment: commit the end of the partitions in which the group starts, and let those that were added to
+ * the topic later begin at their beginning. If that fails, say so in the log, and leave the partitions as they are:
+ * they begin at their end, which is another place the next time.
+ *
+ * may_start  false: the topic was away. In one that was created again, nothing is skipped
+ *
+ * Returns how many partitions the topic had when the group started, for query_start_mark(); 0: unknown. For a new
+ * assignment, before it is taken. Blocks: for two requests where there are positions, and for 3 s at most. */
+int query_start_prepare(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *partitions, bool may_start);
+
+/* Note in positions that will be committed how many partitions the topic had when the group started; 0: nothing. */
+void query_start_mark(rd_kafka_topic_partition_list_t *list, int n_at_start);
 
 #endif
