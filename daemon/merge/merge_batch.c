@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/size.h"
 #include "daemon/delivery/reply_message.h"
+#include "daemon/health/pulse.h"
 #include "daemon/merge/merge_decide.h"
 #include "daemon/queries/reply.h"
 #include "ingest/wire/wire_partial.h"
@@ -226,8 +227,7 @@ static err_t replace(struct merge_batch *b, struct merge_reply *reply, const cha
            log_quote(span_of_str(reason)));
   reply_message_explain(reply->value.n, reply->is_own_topic, reason, message);
   reply->stage++;
-  if (reply->is_own_topic)
-    transaction_forget_topic(b->with.transaction, reply->topic); /* it may have been deleted */
+  reply->n_unsure = 0;
   reply->topic = b->with.config->query.answer_topic;
   reply->is_own_topic = false;
   reply->is_incomplete = false;
@@ -244,8 +244,28 @@ static size_t group_n(const struct merge_batch *b)
   return size_min(b->at_once, b->n - b->n_sent);
 }
 
-/* Is it known that no broker will take this answer? A transaction that a broker does not open for the topic of an
- * answer is aborted, and says of no message that it was the cause. */
+/* Does the failure of a group not say which reply is the cause? A broker that refuses a batch of messages as too large
+ * says so of each of them. */
+static bool is_unclear(const struct merge_batch *b, size_t n)
+{
+  size_t n_causes = 0, n_too_large = 0;
+
+  for (size_t i = 0; i < 2 * n; i++) {
+    enum sender_fate fate = b->group[i].fate;
+    n_causes += fate != SENDER_CLOSED && fate != SENDER_QUEUED && fate != SENDER_DELIVERED;
+    n_too_large += fate == SENDER_TOO_LARGE;
+  }
+  return n_causes == 0 || n_too_large > 1;
+}
+
+/* Is the answer alone the cause of an aborted transaction? A broker that opens none for its topic says of no message
+ * that it was the cause. */
+static bool lacks_topic(const struct merge_batch *b, const struct merge_reply *reply)
+{
+  return group_n(b) == 1 && is_unclear(b, 1) && reply->is_own_topic && transaction_lacked_topic(b->with.transaction);
+}
+
+/* Is it known that no broker will take this answer? */
 static bool is_refused(const struct merge_batch *b, const struct transaction_message *message,
                        struct merge_reply *reply)
 {
@@ -258,7 +278,7 @@ static bool is_refused(const struct merge_batch *b, const struct transaction_mes
   case SENDER_UNSURE:
     return ++reply->n_unsure >= SENDER_UNSURE_MAX;
   case SENDER_CLOSED:
-    return group_n(b) == 1 && reply->is_own_topic && ++reply->n_unsure >= CLOSED_MAX;
+    return lacks_topic(b, reply) && ++reply->n_unsure >= CLOSED_MAX;
   default:
     return false;
   }
@@ -276,6 +296,18 @@ static void give_up(struct merge_batch *b, size_t i)
   memmove(&b->messages[i], &b->messages[i + 1], (b->n - i) * sizeof *b->messages);
 }
 
+/* Replace all answers for a topic that nobody may write, and let later ones go to the configured topic. */
+static err_t refuse_topic(struct merge_batch *b, const char *topic, const char *reason)
+{
+  transaction_refuse_topic(b->with.transaction, topic);
+  for (size_t i = b->n_sent; i < b->n; i++) {
+    struct merge_reply *reply = &b->replies[i];
+    if (reply->is_own_topic && strcmp(reply->topic, topic) == 0 && b->messages[i].fate != SENDER_DELIVERED)
+      TRY(replace(b, reply, reason));
+  }
+  return ERR_OK;
+}
+
 static err_t replace_if_refused(struct merge_batch *b, size_t i)
 {
   struct merge_reply *reply = &b->replies[i];
@@ -283,16 +315,21 @@ static err_t replace_if_refused(struct merge_batch *b, size_t i)
 
   if (!is_refused(b, message, reply))
     return ERR_OK;
+  b->at_once = MERGE_BATCH_MAX; /* the cause is found */
+  if (message->fate == SENDER_CLOSED)
+    return refuse_topic(b, reply->topic, "no broker takes messages for its topic");
+  if (message->fate == SENDER_AWAY)
+    return refuse_topic(b, reply->topic, message->reason);
   if (reply->stage + 1 >= MERGE_STAGE_NOTHING)
     give_up(b, i);
   else
-    TRY(replace(b, reply, message->fate == SENDER_CLOSED ? "no broker takes messages for its topic" : message->reason));
+    TRY(replace(b, reply, message->reason));
   return ERR_OK;
 }
 
-static err_t replace_refused(struct merge_batch *b)
+static err_t replace_refused(struct merge_batch *b, size_t n)
 {
-  for (size_t i = b->n_sent + group_n(b); i-- > b->n_sent;)
+  for (size_t i = b->n_sent + n; i-- > b->n_sent;)
     TRY(replace_if_refused(b, i));
   if (b->n == 0) /* nothing will be sent that would clear it */
     merge_batch_clear(b);
@@ -305,10 +342,11 @@ static void end_trace(struct merge_batch *b, struct merge_reply *reply)
   reply->traced = NULL;
 }
 
-static void count_sent(struct merge_batch *b)
+/* Count the next n replies as sent. */
+static void count_sent(struct merge_batch *b, size_t n)
 {
   age_watch_look(&b->ages);
-  for (size_t i = 0; i < b->n; i++) {
+  for (size_t i = b->n_sent; i < b->n_sent + n; i++) {
     struct merge_reply *reply = &b->replies[i];
     int64_t age_ms = age_watch_age_ms(&b->ages, reply->asked_unix_ms);
     counters_add(reply->error ? &b->with.counters->errors[reply->error] : &b->with.counters->answers, 1);
@@ -317,22 +355,7 @@ static void count_sent(struct merge_batch *b)
       hist_add(&b->with.counters->answer_us, (uint64_t)age_ms * 1000);
     end_trace(b, reply);
   }
-  counters_add(&b->with.merge_counters->batches, 1);
-}
-
-/* Does the failure of a group not say which reply is the cause? A broker that refuses a batch of messages as too large
- * says so of each of them. */
-static bool is_unclear(const struct merge_batch *b, size_t n)
-{
-  bool has_cause = false;
-
-  for (size_t i = 0; i < 2 * n; i++) {
-    enum sender_fate fate = b->group[i].fate;
-    if (fate == SENDER_TOO_LARGE)
-      return true;
-    has_cause |= fate != SENDER_CLOSED && fate != SENDER_QUEUED && fate != SENDER_DELIVERED;
-  }
-  return !has_cause;
+  b->n_sent += n;
 }
 
 /* Send a group: the answers of n replies, then their marks. Without transactions a mark follows its answer, because
@@ -368,12 +391,14 @@ static err_t send_group(struct merge_batch *b, size_t n, struct partial_reader *
                         size_t n_positions)
 {
   struct transaction_message *answers = b->messages + b->n_sent;
+  struct region_mark mark = region_mark(&b->region);
   struct position *held;
 
   TRY(hold_back(b, b->n_sent + n, positions, n_positions, &held));
   memcpy(b->group, answers, n * sizeof *answers);
   memcpy(b->group + n, answers + b->n, n * sizeof *answers);
   err_code_t err = send_messages(b, n, r, held, n_positions);
+  region_rewind(&b->region, mark);
   memcpy(answers, b->group, n * sizeof *answers);
   return err;
 }
@@ -382,8 +407,9 @@ static err_t send_groups(struct merge_batch *b, struct partial_reader *r, const 
 {
   do {
     size_t n_replies = group_n(b);
+    pulse_beat(); /* groups may be many */
     TRY(send_group(b, n_replies, r, positions, n));
-    b->n_sent += n_replies;
+    count_sent(b, n_replies);
   } while (b->n_sent < b->n);
   return ERR_OK;
 }
@@ -396,7 +422,7 @@ err_t merge_batch_send(struct merge_batch *b, struct partial_reader *r, const st
   err_code_t err = send_groups(b, r, positions, n);
   hist_add(&b->with.merge_counters->send_us, (uint64_t)((clock_now_ns() - began_ns) / CLOCK_NS_PER_US));
   if (err == ERR_OK)
-    count_sent(b);
+    counters_add(&b->with.merge_counters->batches, 1);
   if (err != ERR_KAFKA_RETRY)
     return err;
   counters_add(&b->with.merge_counters->retries, 1);
@@ -406,6 +432,6 @@ err_t merge_batch_send(struct merge_batch *b, struct partial_reader *r, const st
   if (n_failed > 1 && is_unclear(b, n_failed))
     b->at_once = (n_failed + 7) / 8;
   else
-    TRY(replace_refused(b));
+    TRY(replace_refused(b, n_failed));
   return err_give_back(&why);
 }

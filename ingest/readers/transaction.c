@@ -2,6 +2,7 @@
 /* Transactions on top of the sender. librdkafka's errors say what may be done: repeat the call, abort, or give up. */
 #include "ingest/readers/transaction.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "ingest/kafka/kafka_group.h"
 #include "ingest/kafka/kafka_topic.h"
@@ -11,12 +12,18 @@
 #define MESSAGE_TIMEOUT_MS     "5000"
 enum { COMMIT_TIMEOUT_MS = 8000, FLUSH_TIMEOUT_MS = 6000, ABORT_TIMEOUT_MS = 8000, FULL_POLL_MS = 10 };
 
-enum { TOPICS_MAX = 1000 };
+enum { TOPICS_MAX = 1000, REFUSED_S = 10 };
+
+struct known_topic {
+  char *name;
+  int64_t refused_until_ns; /* 0: it is there */
+};
 
 struct transaction {
   struct sender *sender;
   bool has_transactions;
-  char **topics; /* [n_topics] known to be there */
+  rd_kafka_resp_err_t cause; /* of the last transaction's failure: the first error */
+  struct known_topic *topics;
   size_t n_topics, topics_capacity;
 };
 
@@ -59,16 +66,18 @@ void transaction_close(struct transaction **t)
     return;
   sender_close(&(*t)->sender);
   for (size_t i = 0; i < (*t)->n_topics; i++)
-    mem_free(&(*t)->topics[i]);
+    mem_free(&(*t)->topics[i].name);
   mem_free(&(*t)->topics);
   mem_free(t);
 }
 
 /* Turn an error of the transactional API into ours, and free it. */
-static err_t check(rd_kafka_error_t *error, const char *what, bool *must_abort)
+static err_t check(struct transaction *t, rd_kafka_error_t *error, const char *what, bool *must_abort)
 {
   if (!error)
     return ERR_OK;
+  if (!t->cause)
+    t->cause = rd_kafka_error_code(error);
   bool is_retriable = rd_kafka_error_is_retriable(error) || rd_kafka_error_code(error) == RD_KAFKA_RESP_ERR__TIMED_OUT;
   bool is_fenced = rd_kafka_error_code(error) == RD_KAFKA_RESP_ERR__FENCED;
   *must_abort = rd_kafka_error_txn_requires_abort(error);
@@ -87,7 +96,7 @@ err_t transaction_init(struct transaction *t, int timeout_ms)
 
   if (!t->has_transactions)
     return ERR_OK;
-  return check(rd_kafka_init_transactions(sender_client(t->sender), timeout_ms), "prepared", &must_abort);
+  return check(t, rd_kafka_init_transactions(sender_client(t->sender), timeout_ms), "prepared", &must_abort);
 }
 
 /* ---- Sending ---- */
@@ -142,7 +151,7 @@ static err_t add_positions(struct transaction *t, struct partial_reader *r, cons
       rd_kafka_send_offsets_to_transaction(sender_client(t->sender), list, group, COMMIT_TIMEOUT_MS);
   rd_kafka_consumer_group_metadata_destroy(group);
   rd_kafka_topic_partition_list_destroy(list);
-  return check(error, "given the positions of the group", &must_abort);
+  return check(t, error, "given the positions of the group", &must_abort);
 }
 
 /* The group's positions are fenced by the member's generation: a daemon that has lost its partitions cannot commit. */
@@ -152,16 +161,16 @@ static err_t try_transaction(struct transaction *t, struct transaction_message *
 {
   rd_kafka_t *rk = sender_client(t->sender);
 
-  TRY(check(rd_kafka_begin_transaction(rk), "begun", must_abort));
+  TRY(check(t, rd_kafka_begin_transaction(rk), "begun", must_abort));
   *must_abort = true;
   if (!queue_all(t, messages, n)) { /* the others first: brokers refuse to abort before they know a partition */
     TRY(sender_flush(t->sender, FLUSH_TIMEOUT_MS));
     FAIL(ERR_KAFKA_RETRY, "a message was refused");
   }
   TRY(add_positions(t, r, positions, n_positions));
-  err_code_t err = check(rd_kafka_commit_transaction(rk, COMMIT_TIMEOUT_MS), "committed", must_abort);
+  err_code_t err = check(t, rd_kafka_commit_transaction(rk, COMMIT_TIMEOUT_MS), "committed", must_abort);
   if (err == ERR_KAFKA_RETRY && !*must_abort) /* it may have been committed: only the same call may tell */
-    err = check(rd_kafka_commit_transaction(rk, COMMIT_TIMEOUT_MS), "committed", must_abort);
+    err = check(t, rd_kafka_commit_transaction(rk, COMMIT_TIMEOUT_MS), "committed", must_abort);
   if (err == ERR_KAFKA_RETRY && !*must_abort)
     FAIL(ERR_KAFKA, "%s: nobody knows whether it is, until the next start", err_message());
   return err;
@@ -175,7 +184,7 @@ static err_t abort_transaction(struct transaction *t, struct transaction_message
 
   err_keep(ERR_KAFKA_RETRY, &cause);
   err_code_t err =
-      check(rd_kafka_abort_transaction(sender_client(t->sender), ABORT_TIMEOUT_MS), "aborted", &must_abort);
+      check(t, rd_kafka_abort_transaction(sender_client(t->sender), ABORT_TIMEOUT_MS), "aborted", &must_abort);
   for (size_t i = 0; i < n; i++)
     messages[i].fate =
         messages[i].fate == SENDER_DELIVERED || messages[i].fate == SENDER_QUEUED ? SENDER_CLOSED : messages[i].fate;
@@ -193,6 +202,7 @@ err_t transaction_send(struct transaction *t, struct transaction_message *messag
     return send_plain(t, messages, n, r, positions, n_positions);
   for (size_t i = 0; i < n; i++)
     messages[i].fate = SENDER_QUEUED;
+  t->cause = RD_KAFKA_RESP_ERR_NO_ERROR;
   err_code_t err = try_transaction(t, messages, n, r, positions, n_positions, &must_abort);
   if (err != ERR_KAFKA_RETRY)
     return err;
@@ -208,35 +218,65 @@ bool transaction_is_fenced(const struct transaction *t)
   return rd_kafka_fatal_error(sender_client(t->sender), reason, sizeof reason) == RD_KAFKA_RESP_ERR__FENCED;
 }
 
-/* ---- Topics ---- */
-
-static bool is_known(const struct transaction *t, const char *topic)
+bool transaction_lacked_topic(const struct transaction *t)
 {
-  for (size_t i = 0; i < t->n_topics; i++) {
-    if (strcmp(t->topics[i], topic) == 0)
-      return true;
+  switch (t->cause) {
+  case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+  case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+  case RD_KAFKA_RESP_ERR__STATE: /* it had failed before it was given the positions */
+    return true;
+  default:
+    return false;
   }
-  return false;
 }
 
-void transaction_forget_topic(struct transaction *t, const char *topic)
+/* ---- Topics ---- */
+
+static struct known_topic *find_topic(const struct transaction *t, const char *topic)
 {
-  for (size_t i = t->n_topics; i-- > 0;) {
-    if (strcmp(t->topics[i], topic) != 0)
-      continue;
-    mem_free(&t->topics[i]);
-    t->topics[i] = t->topics[--t->n_topics];
+  for (size_t i = 0; i < t->n_topics; i++) {
+    if (strcmp(t->topics[i].name, topic) == 0)
+      return &t->topics[i];
   }
+  return NULL;
+}
+
+/* Remember a topic, if there is room. Returns NULL if there is none. */
+static struct known_topic *add_topic(struct transaction *t, const char *topic)
+{
+  struct known_topic known = { 0 };
+
+  if (t->n_topics == TOPICS_MAX ||
+      mem_grow(t->n_topics + 1, sizeof *t->topics, &t->topics_capacity, &t->topics) != ERR_OK ||
+      mem_copy_str(topic, &known.name) != ERR_OK)
+    return NULL;
+  t->topics[t->n_topics] = known;
+  return &t->topics[t->n_topics++];
 }
 
 bool transaction_has_topic(struct transaction *t, const char *topic, int timeout_ms)
 {
-  if (is_known(t, topic))
+  struct known_topic *known = find_topic(t, topic);
+
+  if (known && clock_now_ns() < known->refused_until_ns)
+    return false;
+  if (known && !known->refused_until_ns)
     return true;
   if (!kafka_topic_is_there(sender_client(t->sender), topic, timeout_ms))
     return false;
-  if (t->n_topics < TOPICS_MAX &&
-      mem_grow(t->n_topics + 1, sizeof *t->topics, &t->topics_capacity, &t->topics) == ERR_OK)
-    t->n_topics += mem_copy_str(topic, &t->topics[t->n_topics]) == ERR_OK;
+  if (known)
+    known->refused_until_ns = 0;
+  else
+    add_topic(t, topic);
   return true;
+}
+
+void transaction_refuse_topic(struct transaction *t, const char *topic)
+{
+  struct known_topic *known = find_topic(t, topic);
+
+  if (!known)
+    known = add_topic(t, topic);
+  if (known)
+    known->refused_until_ns = clock_now_ns() + REFUSED_S * CLOCK_NS_PER_S;
 }

@@ -45,10 +45,14 @@ err_t transaction_send(struct transaction *t, struct transaction_message *messag
 /* Is the producer lost because another one has its id now? */
 bool transaction_is_fenced(const struct transaction *t);
 
-/* Has the broker this topic? Topics that it had are remembered. Blocks: up to timeout_ms, for a new one. */
+/* Has the broker this topic? Topics that it had are remembered, and those that were refused. Blocks: up to timeout_ms,
+ * for a new one. */
 bool transaction_has_topic(struct transaction *t, const char *topic, int timeout_ms);
 
-/* Ask for the topic again when it is wanted next. */
-void transaction_forget_topic(struct transaction *t, const char *topic);
+/* Say that the topic is not there, for a while: nobody may write to it, or it was deleted. */
+void transaction_refuse_topic(struct transaction *t, const char *topic);
+
+/* Was the last transaction aborted because a broker opened none for a topic? It does not say for which one. */
+bool transaction_lacked_topic(const struct transaction *t);
 
 #endif

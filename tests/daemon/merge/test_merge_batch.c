@@ -36,7 +36,8 @@ static enum sender_fate former[SENT_MAX]; /* those that the messages had: what w
 static size_t n_sent, n_sends;
 static size_t most;                    /* answers that a broker takes at once */
 static const char *closed;             /* a topic that no transaction is opened for; NULL: there is none */
-static char forgotten[64];             /* topic */
+static bool lacks_topic;               /* for `closed` */
+static char refused[64];               /* topic */
 static int64_t committed[SENT_MAX];    /* the first position of each call that succeeded */
 static size_t n_committed, next_offset;
 
@@ -81,10 +82,16 @@ bool transaction_has_topic(struct transaction *t, const char *topic, int timeout
   return has_topic;
 }
 
-void transaction_forget_topic(struct transaction *t, const char *topic)
+void transaction_refuse_topic(struct transaction *t, const char *topic)
 {
   (void)t;
-  snprintf(forgotten, sizeof forgotten, "%s", topic);
+  snprintf(refused, sizeof refused, "%s", topic);
+}
+
+bool transaction_lacked_topic(const struct transaction *t)
+{
+  (void)t;
+  return lacks_topic;
 }
 
 /* ---- The tests ---- */
@@ -104,6 +111,8 @@ static int begin(void **state)
   fate = SENDER_DELIVERED;
   most = SIZE_MAX;
   closed = NULL;
+  lacks_topic = true;
+  *refused = '\0';
   n_committed = 0;
   next_offset = 10;
   fates = NULL;
@@ -355,8 +364,60 @@ static void one_topic_that_nobody_may_write_stops_no_other_answer(void **state)
   assert_int_equal(batch.replies[1].error, ANSWER_INTERNAL);
   assert_string_equal(batch.replies[1].topic, "answers");
   assert_int_equal(batch.replies[2].error, ANSWER_OK);
-  assert_string_equal(forgotten, "mine.a");
+  assert_string_equal(refused, "mine.a");
   assert_int_equal(committed[n_committed - 1], 100);
+}
+
+/* One answer finds the cause for all that go to the same topic. */
+static void answers_for_a_topic_that_nobody_may_write_are_replaced_together(void **state)
+{
+  (void)state;
+  for (int i = 0; i < 5; i++)
+    topic_of("mine.a");
+  closed = "mine.a";
+  for (int i = 0; i < 4; i++)
+    assert_int_equal(merge_batch_send(&batch, NULL, NULL, 0), ERR_KAFKA_RETRY);
+  n_sends = 0;
+  assert_ok(merge_batch_send(&batch, NULL, NULL, 0));
+  assert_int_equal(n_sends, 1);
+  for (size_t i = 0; i < 5; i++)
+    assert_int_equal(batch.replies[i].error, ANSWER_INTERNAL);
+}
+
+/* A group that may not commit, say, says nothing of the topic. */
+static void an_abort_that_no_topic_has_caused_is_waited_out(void **state)
+{
+  (void)state;
+  topic_of("mine.a");
+  closed = "mine.a";
+  lacks_topic = false;
+  for (int i = 0; i < 2 * SENDER_UNSURE_MAX; i++)
+    assert_int_equal(merge_batch_send(&batch, NULL, NULL, 0), ERR_KAFKA_RETRY);
+  closed = NULL;
+  assert_ok(merge_batch_send(&batch, NULL, NULL, 0));
+  assert_int_equal(batch.replies[0].error, ANSWER_OK);
+  assert_string_equal(sent[0].topic, "mine.a");
+}
+
+/* One that is too large is found at once, and the others of its batch are sent together. */
+static void an_answer_that_is_too_large_by_itself_is_replaced_at_once(void **state)
+{
+  static const enum sender_fate one_is[] = { SENDER_CLOSED, SENDER_TOO_LARGE, SENDER_CLOSED,
+                                             SENDER_CLOSED, SENDER_CLOSED,    SENDER_CLOSED };
+
+  (void)state;
+  add("a", 10);
+  add("b", 10);
+  add("c", 10);
+  fates = one_is;
+  assert_int_equal(merge_batch_send(&batch, NULL, NULL, 0), ERR_KAFKA_RETRY);
+  fates = NULL;
+  n_sends = 0;
+  assert_ok(merge_batch_send(&batch, NULL, NULL, 0));
+  assert_int_equal(n_sends, 1);
+  assert_int_equal(batch.replies[0].error, ANSWER_OK);
+  assert_int_equal(batch.replies[1].error, ANSWER_INTERNAL);
+  assert_int_equal(batch.replies[2].error, ANSWER_OK);
 }
 
 /* The configured topic has no other in its place: the answer waits for it. */
@@ -511,6 +572,9 @@ int main(void)
     cmocka_unit_test_setup_teardown(an_answer_that_its_own_topic_does_not_take_goes_to_the_configured_one, begin, end),
     cmocka_unit_test_setup_teardown(answers_that_are_too_large_together_are_sent_apart, begin, end),
     cmocka_unit_test_setup_teardown(one_topic_that_nobody_may_write_stops_no_other_answer, begin, end),
+    cmocka_unit_test_setup_teardown(answers_for_a_topic_that_nobody_may_write_are_replaced_together, begin, end),
+    cmocka_unit_test_setup_teardown(an_abort_that_no_topic_has_caused_is_waited_out, begin, end),
+    cmocka_unit_test_setup_teardown(an_answer_that_is_too_large_by_itself_is_replaced_at_once, begin, end),
     cmocka_unit_test_setup_teardown(an_answer_waits_for_a_configured_topic_that_is_away, begin, end),
     cmocka_unit_test_setup_teardown(an_answer_that_may_be_refused_is_tried_often, begin, end),
     cmocka_unit_test_setup_teardown(an_answer_of_a_shard_that_cannot_be_read_is_an_error, begin, end),
