@@ -46,7 +46,7 @@ bool catalogue_report_is_near(struct catalogue_report *r, uint64_t max)
   for (size_t i = 0; i < r->n && is_known; i++) {
     const struct report_partition *p = &r->partitions[i];
     is_known = p->is_foreign || p->end >= 0;
-    lag += !p->is_foreign && p->end > p->next ? (uint64_t)(p->end - p->next) : 0;
+    lag += !p->is_foreign && p->end > p->read ? (uint64_t)(p->end - p->read) : 0;
   }
   catalogue_report_unlock(r);
   return is_known && lag <= max;

@@ -19,6 +19,7 @@ enum { REPORT_CAUSE_BYTES = 256, REPORT_TEXT_BYTES = 512 };
 /* How far one partition of the catalogue topic was read. */
 struct report_partition {
   int64_t next;            /* first offset not yet applied */
+  int64_t read;            /* first offset not yet read: later ones may be applied while new items wait for room */
   int64_t end;             /* end offset of all records; -1: not known yet */
   int64_t committed_end;   /* end offset of the records that no open transaction holds back; -1: not known yet */
   int64_t behind_since_ns; /* age of the oldest record that is not applied, at most; 0: there is none */

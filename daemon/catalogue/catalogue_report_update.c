@@ -46,20 +46,17 @@ static int64_t behind_since(const struct catalogue *c, const struct store_positi
   return row->behind_since_ns ? row->behind_since_ns : now;
 }
 
-/* Return the first offset that is not applied. While records wait for room, reading is ahead of that. */
-static int64_t applied_next(const struct catalogue *c, const struct topic_position *at)
+/* Return the position up to which all is applied. While records wait for room, reading is ahead of that. */
+static const struct store_position *applied_to(const struct catalogue *c, const struct topic_position *at)
 {
   bool is_behind = at->is_waiting_for_room || catalogue_phase(c) == CATALOGUE_DISK_FULL;
-  size_t n;
 
   if (!is_behind || store_is_rebuilding(c->with.store))
-    return at->position.at.next;
-  const struct store_position *stored = store_positions(c->with.store, &n);
-  for (size_t i = 0; i < n; i++) {
-    if (stored[i].at.partition == at->position.at.partition)
-      return stored[i].at.next;
-  }
-  return at->has_new_first ? at->first.at.next : at->position.at.next;
+    return &at->position;
+  const struct store_position *stored = store_find_position(c->with.store, at->position.at.partition);
+  if (stored)
+    return stored;
+  return at->has_new_first ? &at->first : &at->position;
 }
 
 static void report_partition(struct catalogue *c, int32_t partition, struct report_partition *row, int64_t now)
@@ -69,13 +66,15 @@ static void report_partition(struct catalogue *c, int32_t partition, struct repo
   row->is_foreign = at->is_foreign;
   if (at->is_foreign)
     return;
-  row->next = applied_next(c, at);
+  const struct store_position *applied = applied_to(c, at);
+  row->next = applied->at.next;
+  row->read = at->position.at.next;
   int64_t fetched_end = topic_reader_log_end(c->topic.reader, partition);
   row->end = fetched_end > at->end_at_start ? fetched_end : at->end_at_start;
   row->committed_end = at->is_at_end ? at->position.at.next : -1;
   if (row->end <= row->next && fetched_end >= 0) /* end_at_start does not count records of open transactions */
     row->at_end_ns = now;
-  row->behind_since_ns = row->end <= row->next ? 0 : behind_since(c, &at->position, row, now);
+  row->behind_since_ns = row->end <= row->next ? 0 : behind_since(c, applied, row, now);
   note_held_back(partition, row, now);
 }
 
@@ -84,7 +83,7 @@ static void report_stored(const struct catalogue *c, const struct store_position
 {
   struct report_partition *row = &c->report.partitions[position->at.partition];
 
-  row->next = position->at.next;
+  row->next = row->read = position->at.next;
   row->end = row->committed_end = -1;
   row->complete_ns = age_watch_written_ns(&c->ages, position->complete_unix_ms, now);
 }

@@ -24,7 +24,8 @@ static void the_lag_is_that_of_all_partitions(void **state)
   struct catalogue_report r;
 
   (void)state;
-  open_report(&r, (struct report_partition){ .next = 7, .end = 10 }, (struct report_partition){ .next = 0, .end = 2 });
+  open_report(&r, (struct report_partition){ .next = 1, .read = 7, .end = 10 }, /* records from 1 on wait for room */
+              (struct report_partition){ .next = 0, .end = 2 });
   assert_true(catalogue_report_is_near(&r, 5));
   assert_false(catalogue_report_is_near(&r, 4));
   r.partitions[1].is_foreign = true; /* of another shard */
@@ -37,7 +38,7 @@ static void an_end_that_nobody_knows_is_not_near(void **state)
   struct catalogue_report r, none;
 
   (void)state;
-  open_report(&r, (struct report_partition){ .next = 7, .end = 7 }, (struct report_partition){ .next = 0, .end = -1 });
+  open_report(&r, (struct report_partition){ .next = 7, .read = 7, .end = 7 }, (struct report_partition){ .next = 0, .end = -1 });
   assert_false(catalogue_report_is_near(&r, 1000));
   r.partitions[1].end = 0;
   assert_true(catalogue_report_is_near(&r, 1000));
