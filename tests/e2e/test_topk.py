@@ -199,10 +199,13 @@ class Ends(TopK):
 
     def test_a_file_that_is_no_note_is_left_alone(self):
         note = self.output.with_name(self.output.name + ".asked")
-        for text in ("", "my notes\n", '{"k": 1}\n'):
+        for text in ("my notes\n", '{"k": 1}\n'):
             note.write_text(text, encoding="utf-8")
             self.assertIn(f"{note} is not the note of an earlier run", self.of_users(code=1))
             self.assertEqual(note.read_text(encoding="utf-8"), text)
+        note.write_text("", encoding="utf-8")  # as a kill leaves it
+        self.of_users()
+        self.assertIn("sluicectl topk", note.read_text(encoding="utf-8"))
 
     def test_queries_that_fail_are_reported_and_asked_again(self):
         good = {"space": "films", "k": 1}

@@ -41,6 +41,8 @@ static err_t read_note(const char *path, json_t **out)
   if (!file)
     FAIL(ERR_SYSTEM, "--output: its note %s cannot be opened: %s", path, strerror(errno));
   AUTO(ctl_json_close) json_t *note = json_loadf(file, JSON_ALLOW_NUL, NULL);
+  if (!note && ftell(file) == 0) /* empty: the run that made it was ended at that moment */
+    return ERR_OK;
   json_t *fields = json_object_get(note, mark);
   if (!json_is_object(fields))
     FAIL(ERR_SYSTEM, "--output: %s is not the note of an earlier run: move it away, or name another output", path);
@@ -62,8 +64,12 @@ static err_t write_note(const char *path, json_t *fields)
   if (!note)
     FAIL(ERR_MEMORY, "no memory for a note");
   if (!file || json_dumpf(note, file, JSON_COMPACT) != 0 || fputc('\n', file) == EOF || fflush(file) != 0 ||
-      fsync(fileno(file)) != 0)
-    return refuse_to_write(path);
+      fsync(fileno(file)) != 0) {
+    err_code_t err = refuse_to_write(path);
+    if (file)
+      unlink(path); /* half a note would be taken for something else */
+    return err;
+  }
   return ERR_OK;
 }
 
