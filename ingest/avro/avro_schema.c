@@ -224,12 +224,12 @@ static err_t make_of(struct maker *m, const struct scope *scope, const json_t *j
   return make_type(m, scope, json_object_get(json, member), &(*out)->types[0]);
 }
 
-/* Returns false if the word makes no type. */
 static bool is_word(const char *word, const char *wanted)
 {
   return strcmp(word, wanted) == 0;
 }
 
+/* Leaves NULL if the word makes no type. */
 static err_t make_by_word(struct maker *m, const struct scope *scope, const json_t *json, const char *word,
                           struct avro_type **out)
 {
@@ -253,14 +253,15 @@ static err_t make_by_word(struct maker *m, const struct scope *scope, const json
 static void read_logical(const json_t *json, struct avro_type *type)
 {
   const char *logical = json_string_value(json_object_get(json, "logicalType"));
-  json_int_t scale = json_integer_value(json_object_get(json, "scale")); /* 0 without one */
+  const json_t *scale = json_object_get(json, "scale");
+  json_int_t n = json_integer_value(scale); /* 0 without one */
 
   if (!logical)
     return;
   bool is_bytes = type->kind == AVRO_BYTES || type->kind == AVRO_FIXED, is_long = type->kind == AVRO_LONG;
-  if (is_bytes && is_word(logical, "decimal") && scale >= 0 && scale <= SCALE_MAX) {
+  if (is_bytes && is_word(logical, "decimal") && (!scale || json_is_integer(scale)) && n >= 0 && n <= SCALE_MAX) {
     type->logical = AVRO_DECIMAL;
-    type->scale = (uint32_t)scale;
+    type->scale = (uint32_t)n;
   } else if (type->kind == AVRO_INT && is_word(logical, "date")) {
     type->logical = AVRO_DATE;
   } else if (is_long && (is_word(logical, "timestamp-micros") || is_word(logical, "local-timestamp-micros"))) {

@@ -38,8 +38,8 @@ struct avro_type {
   uint32_t scale;                 /* AVRO_DECIMAL: digits after the point */
   size_t size;                    /* AVRO_FIXED: bytes */
   size_t n;                       /* fields, symbols or branches; 1 for AVRO_ARRAY and AVRO_MAP */
-  const char **names;             /* [n] of fields, symbols; else NULL */
-  const struct avro_type **types; /* [n] of fields, branches, elements; NULL for AVRO_ENUM */
+  const char **names;             /* [n] of fields, symbols */
+  const struct avro_type **types; /* [n] of fields, branches, elements */
 };
 
 /* Make the type that a schema describes. It lives in the region, and may contain itself.

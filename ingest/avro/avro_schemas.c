@@ -9,8 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/auto_close.h"
 #include "base/mem.h"
+#include "base/regular_file.h"
 
 #define SUFFIX ".avsc"
 
@@ -49,14 +52,13 @@ static err_t unwrap(const char *path, json_t **json)
 /* is_there: false if there is no such file. */
 static err_t read_json(const char *path, bool *is_there, json_t **out)
 {
+  AUTO(auto_close_fd) int fd = -1;
+  struct stat status;
   json_error_t error;
-  FILE *file = fopen(path, "re");
 
-  *is_there = file || errno != ENOENT;
-  if (!file)
-    FAIL(ERR_CONFIG, "%s: %s", path, strerror(errno));
-  *out = json_loadf(file, JSON_DECODE_ANY, &error);
-  fclose(file);
+  *is_there = access(path, F_OK) == 0;
+  TRY(regular_file_open(path, &status, &fd));
+  *out = json_loadfd(fd, JSON_DECODE_ANY, &error);
   if (!*out)
     FAIL(ERR_CONFIG, "%s: not JSON: %s (line %d, column %d)", path, error.text, error.line, error.column);
   return unwrap(path, out);

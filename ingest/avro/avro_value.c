@@ -181,15 +181,20 @@ static err_t read_double(struct reader *rd, const struct place *at, json_t **out
   return give_real(x, out);
 }
 
+/* Leave out the bytes that only repeat the sign of two's complement. */
+static struct span without_sign_bytes(struct span bytes)
+{
+  while (bytes.n > 1 && bytes.p[0] == (bytes.p[1] >= 0x80 ? 0xff : 0x00))
+    bytes = span_of(bytes.p + 1, bytes.n - 1);
+  return bytes;
+}
+
 /* A decimal is an integer of two's complement, the highest byte first, divided by 10^scale. */
-static err_t give_decimal(struct reader *rd, const struct place *at, uint32_t scale, struct span bytes, json_t **out)
+static err_t give_decimal(uint32_t scale, struct span bytes, json_t **out)
 {
   uint64_t bits = bytes.n > 0 && bytes.p[0] >= 0x80 ? UINT64_MAX : 0;
   char digits[24], text[32];
 
-  if (bytes.n > DECIMAL_BYTES_MAX)
-    FAIL(ERR_WIRE, "%s: a decimal of %zu bytes, at most %d can be read", place_text(rd, at), bytes.n,
-         DECIMAL_BYTES_MAX);
   for (size_t i = 0; i < bytes.n; i++)
     bits = bits << 8 | bytes.p[i];
   bool is_negative = bits > INT64_MAX;
@@ -200,14 +205,14 @@ static err_t give_decimal(struct reader *rd, const struct place *at, uint32_t sc
   return give(json_string(text), out);
 }
 
-static err_t give_bytes(struct reader *rd, const struct place *at, const struct avro_type *type, struct span bytes,
-                        json_t **out)
+static err_t give_bytes(const struct avro_type *type, struct span bytes, json_t **out)
 {
   AUTO(region_fini) struct region region = { 0 };
+  struct span number = without_sign_bytes(bytes);
   char *coded;
 
-  if (type->logical == AVRO_DECIMAL)
-    return give_decimal(rd, at, type->scale, bytes, out);
+  if (type->logical == AVRO_DECIMAL && number.n <= DECIMAL_BYTES_MAX)
+    return give_decimal(type->scale, number, out);
   TRY(base64_encode(&region, bytes, &coded));
   return give(json_string(coded), out);
 }
@@ -217,7 +222,7 @@ static err_t read_bytes(struct reader *rd, const struct place *at, const struct 
   struct span bytes = { 0 };
 
   TRY(take_bytes(rd, at, &bytes));
-  return give_bytes(rd, at, type, bytes, out);
+  return give_bytes(type, bytes, out);
 }
 
 static err_t read_fixed(struct reader *rd, const struct place *at, const struct avro_type *type, json_t **out)
@@ -225,7 +230,7 @@ static err_t read_fixed(struct reader *rd, const struct place *at, const struct 
   const uint8_t *p = NULL;
 
   TRY(take(rd, at, type->size, &p));
-  return give_bytes(rd, at, type, span_of(p, type->size), out);
+  return give_bytes(type, span_of(p, type->size), out);
 }
 
 static err_t read_string(struct reader *rd, const struct place *at, json_t **out)

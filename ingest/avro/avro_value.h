@@ -10,8 +10,8 @@
 enum { AVRO_VALUES_MAX = 1 << 20 };
 
 /* Read a value as JSON: a record and a map are objects, an enum is text, a union is the value of its branch. Bytes are
- * Base64 text, a decimal is text such as "12.50". Dates and times are milliseconds since 1970, rounded down. A number
- * that is not finite is the text "NaN", "Infinity" or "-Infinity".
+ * Base64 text, a decimal of up to 8 bytes is text such as "12.50". Dates and times are milliseconds since 1970, rounded
+ * down. A number that is not finite is the text "NaN", "Infinity" or "-Infinity".
  *
  * out  the caller releases it with json_decref()
  *

@@ -99,7 +99,7 @@ static void files_that_cannot_be_used_are_named(void **state)
   (void)state;
   assert_int_equal(avro_schemas_open(path_of("missing.avsc"), false, &s), ERR_CONFIG);
   assert_message("catalogue.schemas: ");
-  assert_message("missing.avsc: No such file or directory");
+  assert_message("missing.avsc cannot be opened: No such file or directory");
   save("empty.avsc", "");
   assert_int_equal(avro_schemas_open(path_of("empty.avsc"), false, &s), ERR_CONFIG);
   assert_message("empty.avsc: not JSON");
@@ -112,7 +112,7 @@ static void files_that_cannot_be_used_are_named(void **state)
   assert_int_equal(avro_schemas_open(path_of("text.avsc"), true, &s), ERR_CONFIG);
   assert_message("it is a folder of schemas");
   assert_int_equal(avro_schemas_open(path_of("."), false, &s), ERR_CONFIG);
-  assert_message("not JSON");
+  assert_message("is not a regular file");
 }
 
 static void a_folder_without_schemas_is_refused(void **state)

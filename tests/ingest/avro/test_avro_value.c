@@ -127,8 +127,12 @@ static void decimals_and_times_are_read(void **state)
         "\xff\xf6", "\"-1.0\"");
   VALUE("{\"type\":\"bytes\",\"logicalType\":\"decimal\",\"precision\":18,\"scale\":18}",
         "\x10\x80\x00\x00\x00\x00\x00\x00\x00", "\"-9.223372036854775808\"");
-  BAD("{\"type\":\"bytes\",\"logicalType\":\"decimal\",\"precision\":30,\"scale\":2}",
-      "\x12\x01\x00\x00\x00\x00\x00\x00\x00\x00", "a decimal of 9 bytes, at most 8 can be read");
+  VALUE("{\"type\":\"bytes\",\"logicalType\":\"decimal\",\"precision\":30,\"scale\":2}",
+        "\x12\x01\x00\x00\x00\x00\x00\x00\x00\x00", "\"AQAAAAAAAAAA\"");
+  VALUE("{\"type\":\"fixed\",\"name\":\"D\",\"size\":12,\"logicalType\":\"decimal\",\"precision\":28,\"scale\":1}",
+        "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xf6", "\"-1.0\"");
+  VALUE("{\"type\":\"bytes\",\"logicalType\":\"decimal\",\"precision\":9,\"scale\":\"2\"}", "\x02\x7f", "\"fw==\"");
+  VALUE("{\"type\":\"bytes\",\"logicalType\":\"decimal\",\"precision\":9,\"scale\":2}", "\x00", "\"0.00\"");
   VALUE("{\"type\":\"long\",\"logicalType\":\"timestamp-millis\"}", "\x02", "1");
   VALUE("{\"type\":\"long\",\"logicalType\":\"timestamp-micros\"}", "\xa0\x1f", "2");
   VALUE("{\"type\":\"long\",\"logicalType\":\"timestamp-micros\"}", "\x01", "-1");
