@@ -126,17 +126,20 @@ class MinScore(Case):
 
     def test_mmr_chooses_among_what_reaches_it(self):
         self.open()
-        query = self.system.queries.draw("dot", "exact", k=20)
-        whole = self.ask_without(query)
-        least = self.with_least(query, whole.hits[9].score)
-        least.k, least.mmr.diversity, least.mmr.candidates = 5, 0.7, 20
-        among = pb.Query()  # the same candidates
-        among.CopyFrom(query)
-        among.id, among.k, among.mmr.diversity = query.id + " among as many", 5, 0.7
-        among.mmr.candidates = sum(hit.score >= least.min_score for hit in whole.hits)
-        answer = self.ask(least)
-        self.assertEqual(list(answer.hits), list(self.ask(among).hits))
-        self.assertNotEqual([hit.key for hit in answer.hits], [hit.key for hit in whole.hits[:5]])
+        n_other = 0
+        for _ in range(8):
+            query = self.system.queries.draw("dot", "exact", k=20)
+            whole = self.ask_without(query)
+            least = self.with_least(query, whole.hits[9].score)
+            least.k, least.mmr.diversity, least.mmr.candidates = 5, 0.7, 20
+            among = pb.Query()  # the same candidates
+            among.CopyFrom(query)
+            among.id, among.k, among.mmr.diversity = query.id + " among as many", 5, 0.7
+            among.mmr.candidates = sum(hit.score >= least.min_score for hit in whole.hits)
+            answer = self.ask(least)
+            self.assertEqual(list(answer.hits), list(self.ask(among).hits))
+            n_other += [hit.key for hit in answer.hits] != [hit.key for hit in whole.hits[:5]]
+        self.assertGreater(n_other, 0)  # of one query the five best may differ most
 
     def test_sluicectl_asks_with_it(self):
         self.open()
