@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Schemas of Apache Avro (specification 1.11), as far as reading binary values needs them.
  *
- * The code is our own because a value can come from anybody: the C library of Avro in Debian 12 allocates what a length
- * in a value says before it looks whether the bytes are there, and leaks memory when a value is broken.
+ * The code is our own because a value can come from anybody. The C library of Avro in Debian 12 is made for values of
+ * friends: it believes a length before the bytes are there, and leaks memory when a value is broken.
  */
 #ifndef INGEST_AVRO_SCHEMA_H
 #define INGEST_AVRO_SCHEMA_H

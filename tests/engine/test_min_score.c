@@ -254,6 +254,18 @@ static bool assert_cut(const struct query *query, const struct answer *answer, c
   return n < whole->n_hits;
 }
 
+/* What is said to be exact has the hits of an exact method. */
+static void assert_exact(struct world *w, struct query query, const struct answer *answer, struct region *region)
+{
+  query.method = span_of_str("exact");
+  struct answer exact = search(w, &query, region);
+  assert_int_equal(answer->n_hits, exact.n_hits);
+  for (size_t i = 0; i < exact.n_hits; i++) {
+    assert_true(span_equal(answer->hits[i].key, exact.hits[i].key));
+    assert_memory_equal(&answer->hits[i].score, &exact.hits[i].score, sizeof(float));
+  }
+}
+
 static bool search_one(struct world *w, const char *space, const char *method)
 {
   static const uint32_t some_k[] = { 1, 7, 100, ITEMS };
@@ -280,6 +292,8 @@ static bool search_one(struct world *w, const char *space, const char *method)
   query.min_score = draw_min_score(w, &whole);
   struct answer answer = search(w, &query, &region);
   bool is_cut = assert_cut(&query, &answer, &whole);
+  if (answer.receipt.is_exact && !whole.receipt.is_exact)
+    assert_exact(w, query, &answer, &region);
   region_fini(&region);
   return is_cut;
 }
