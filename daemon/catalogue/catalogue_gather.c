@@ -42,22 +42,22 @@ static err_t add_record(struct catalogue *c, const struct topic_record *record)
 }
 
 /* The broker says that an offset is out of range. If it is within the partition after all, that is damage, too. */
-static err_t note_out_of_range(struct catalogue *c, const struct topic_events *events, struct damage_sighting *damage)
+static err_t note_out_of_range(struct catalogue *c, const struct topic_events *events, struct obstacle *obstacle)
 {
   if ((size_t)events->out_of_range_partition >= c->topic.positions.n)
     return ERR_OK;
   TRY(catalogue_topic_verify_position(c, events->out_of_range_partition));
-  *damage = (struct damage_sighting){ true, events->out_of_range_partition,
-                                      c->topic.positions.items[events->out_of_range_partition].position.at.next };
+  *obstacle = (struct obstacle){ ERR_KAFKA_DAMAGED, events->out_of_range_partition,
+                                 c->topic.positions.items[events->out_of_range_partition].position.at.next };
   return ERR_OK;
 }
 
 /* Poll once and add the records to the batch.
  *
  * room  how many records the batch can still take
- * n     out: number of records; 0 ends the batch, because no more are there or damage follows
+ * n     out: number of records; 0 ends the batch, because no more are there or an obstacle follows
  */
-static err_t poll_records(struct catalogue *c, size_t room, int timeout_ms, struct damage_sighting *damage, size_t *n)
+static err_t poll_records(struct catalogue *c, size_t room, int timeout_ms, struct obstacle *obstacle, size_t *n)
 {
   size_t n_max = room < CATALOGUE_POLL_ITEMS ? room : CATALOGUE_POLL_ITEMS;
   struct topic_events events;
@@ -65,11 +65,11 @@ static err_t poll_records(struct catalogue *c, size_t room, int timeout_ms, stru
   topic_reader_poll(c->topic.reader, n_max, timeout_ms, c->gather.records, n, &events);
   TRY(topic_events_verify_access(&events, c->topic.name));
   if (events.is_out_of_range)
-    TRY(note_out_of_range(c, &events, damage));
+    TRY(note_out_of_range(c, &events, obstacle));
   for (size_t i = 0; i < *n; i++)
     TRY(add_record(c, &c->gather.records[i]));
   if (events.is_damaged) {
-    *damage = (struct damage_sighting){ true, events.damaged_partition, events.damaged_offset };
+    *obstacle = (struct obstacle){ ERR_KAFKA_DAMAGED, events.damaged_partition, events.damaged_offset };
     *n = 0; /* the records before the damage are applied */
   }
   return ERR_OK;
@@ -77,7 +77,7 @@ static err_t poll_records(struct catalogue *c, size_t room, int timeout_ms, stru
 
 /* Poll once. If the records before could wait, so can these, probably: read them in the background. One that cannot
  * wait is late by one poll at most. In bulk another thread may be writing the store, so nothing is asked of it. */
-static err_t poll_next(struct catalogue *c, bool is_bulk, size_t room, int timeout_ms, struct damage_sighting *damage,
+static err_t poll_next(struct catalogue *c, bool is_bulk, size_t room, int timeout_ms, struct obstacle *obstacle,
                        size_t *n)
 {
   size_t first = c->batch.n;
@@ -85,7 +85,7 @@ static err_t poll_next(struct catalogue *c, bool is_bulk, size_t room, int timeo
   if (c->gather.newest_can_wait)
     background_enter(&c->background);
   catalogue_relegate_client(c);
-  err_code_t err = poll_records(c, room, timeout_ms, damage, n);
+  err_code_t err = poll_records(c, room, timeout_ms, obstacle, n);
   c->gather.newest_can_wait = err == ERR_OK && !is_bulk && catalogue_can_wait(c, first);
   background_leave(&c->background);
   catalogue_recall_client(c, *n);
@@ -122,23 +122,23 @@ static bool expects_more(const struct catalogue *c, const struct limits *limits)
   return limits->wait_ms > 0 && !catalogue_is_stopping(c) && !topic_positions_have_caught_up(&c->topic.positions);
 }
 
-err_t catalogue_gather(struct catalogue *c, bool is_bulk, struct damage_sighting *damage)
+err_t catalogue_gather(struct catalogue *c, bool is_bulk, struct obstacle *obstacle)
 {
   struct limits limits = limits_of(c, is_bulk);
   int64_t end_ns = 0;
   size_t n, n_total = 0;
 
-  *damage = (struct damage_sighting){ 0 };
+  *obstacle = (struct obstacle){ 0 };
   item_batch_reset(&c->batch);
   TRY(item_batch_reserve(&c->batch, limits.items));
   while (!is_full(c, n_total, &limits)) {
     TRY(catalogue_pass_time(c));
     int wait_ms = catalogue_ms_until_change(c, n_total ? limits.wait_ms : c->has_model_work ? 0 : POLL_MS);
-    TRY(poll_next(c, is_bulk, limits.items - n_total, wait_ms, damage, &n));
+    TRY(poll_next(c, is_bulk, limits.items - n_total, wait_ms, obstacle, &n));
     n_total += n;
     if (n && !end_ns)
       end_ns = clock_now_ns() + limits.timeout_ms * CLOCK_NS_PER_MS;
-    if (damage->is_there || (n == 0 && (n_total == 0 || !expects_more(c, &limits))) || clock_now_ns() >= end_ns)
+    if (obstacle->err != ERR_OK || (n == 0 && (n_total == 0 || !expects_more(c, &limits))) || clock_now_ns() >= end_ns)
       break;
   }
   return ERR_OK;

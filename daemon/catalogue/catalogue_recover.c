@@ -18,8 +18,8 @@ static err_t handle_other_topic(struct catalogue *c)
   return catalogue_connect(c);
 }
 
-/* Resume all partitions where the store stands, except the damaged ones. */
-static err_t skip_damage(struct catalogue *c)
+/* Resume all partitions where the store stands, except those that are held. */
+static err_t skip_held(struct catalogue *c)
 {
   char problem[REPORT_TEXT_BYTES];
 
@@ -75,7 +75,7 @@ err_t catalogue_recover(struct catalogue *c, err_code_t err)
   if (err == ERR_DISCONTINUITY)
     return handle_other_topic(c);
   if (err == ERR_KAFKA_DAMAGED)
-    return skip_damage(c);
+    return skip_held(c);
   if (err == ERR_STORE_FULL)
     return wait_for_disk(c);
   if (err == ERR_KAFKA_DENIED)

@@ -28,7 +28,7 @@ struct topic_position {
   bool is_waiting_for_room;    /* a new item exceeded catalogue.max_items: the stored position stays before it */
   bool is_assigned;            /* the consumer fetches it */
   bool is_foreign;             /* another shard's: it is never read */
-  bool is_paused;              /* not fetched for now: the broker's data is damaged at this position */
+  bool is_paused;              /* not fetched for now: the record at this position cannot be read */
   bool is_changed;             /* since it was last stored */
   bool has_new_first;          /* `first` must be stored before any later position of the partition */
   struct store_position first; /* the position at the first record that was read */
