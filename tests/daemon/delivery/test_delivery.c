@@ -12,7 +12,7 @@
 
 #include "daemon/delivery/delivery.h"
 #include "daemon/tracing/tracing.h"
-#include "tests/support/collector_fixture.h"
+#include "tests/support/http_fixture.h"
 #include "tests/support/kafka_fixture.h"
 #include "tests/support/kafka_tap.h"
 #include "tests/support/log_watch.h"
@@ -408,11 +408,11 @@ static void a_refused_reply_is_replaced_by_less_until_something_is_accepted(void
 /* The trace of a query that is answered after a restart begins then. */
 static void a_query_has_spans_if_it_gets_a_letter_and_none_if_it_is_read_again(void **state)
 {
-  static struct collector_fixture server;
+  static struct http_fixture server;
   struct stubborn s;
 
   (void)state;
-  collector_fixture_init(&server);
+  http_fixture_init(&server);
   const struct tracing_config with = { .endpoint = server.url, .source.topic = "queries", .counters = &counters };
   assert_ok(tracing_open(&with, &tracing));
   open_stubborn(&s, NULL, 0);
@@ -426,9 +426,9 @@ static void a_query_has_spans_if_it_gets_a_letter_and_none_if_it_is_read_again(v
   tracing_close(&tracing);
   assert_int_equal(offset_tracker_n_open(tracker), QUERIES - 1);
   assert_int_equal(counters_get(&counters.spans), 2);
-  assert_non_null(strstr(collector_fixture_request(&server), "INTERNAL"));    /* the query */
-  assert_non_null(strstr(collector_fixture_request(&server), "UNDELIVERED")); /* the reply */
-  collector_fixture_fini(&server);
+  assert_non_null(strstr(http_fixture_request(&server), "INTERNAL"));    /* the query */
+  assert_non_null(strstr(http_fixture_request(&server), "UNDELIVERED")); /* the reply */
+  http_fixture_fini(&server);
 }
 
 /* Brokers refuse whole batches: a small answer must not be lost for its neighbours. */

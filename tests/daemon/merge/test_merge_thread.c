@@ -14,7 +14,7 @@
 #include "ingest/kafka/kafka_closing.h"
 #include "ingest/wire/wire.h"
 #include "ingest/wire/wire_partial.h"
-#include "tests/support/collector_fixture.h"
+#include "tests/support/http_fixture.h"
 #include "tests/support/kafka_tap.h"
 #include "tests/support/log_watch.h"
 #include "tests/support/stubborn_broker.h"
@@ -269,11 +269,11 @@ static void every_part_of_a_backlog_is_answered(void **state)
 
 static void a_sampled_query_has_spans_of_its_merge(void **state)
 {
-  static struct collector_fixture server;
+  static struct http_fixture server;
 
   (void)state;
   merge_thread_close(&merge);
-  collector_fixture_init(&server);
+  http_fixture_init(&server);
   const struct tracing_config with = { .endpoint = server.url, .source.topic = "partials", .counters = &counters };
   assert_ok(tracing_open(&with, &tracing));
   open_merge(&config, &merge);
@@ -282,10 +282,10 @@ static void a_sampled_query_has_spans_of_its_merge(void **state)
   merge_thread_close(&merge);
   tracing_close(&tracing);
   assert_int_equal(counters_get(&counters.spans), 3);
-  assert_non_null(strstr(collector_fixture_request(&server), "\"name\":\"process partials\""));
-  assert_non_null(strstr(collector_fixture_request(&server), "\"name\":\"wait\""));
-  assert_non_null(strstr(collector_fixture_request(&server), "\"name\":\"send answers\""));
-  collector_fixture_fini(&server);
+  assert_non_null(strstr(http_fixture_request(&server), "\"name\":\"process partials\""));
+  assert_non_null(strstr(http_fixture_request(&server), "\"name\":\"wait\""));
+  assert_non_null(strstr(http_fixture_request(&server), "\"name\":\"send answers\""));
+  http_fixture_fini(&server);
 }
 
 /* The topic has one partition. */

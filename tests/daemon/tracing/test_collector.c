@@ -10,11 +10,11 @@
 #include "base/clock.h"
 #include "daemon/tracing/collector.h"
 #include "tests/support/assert_ok.h"
-#include "tests/support/collector_fixture.h"
+#include "tests/support/http_fixture.h"
 
 enum { TIMEOUT_MS = 300, LONG_MS = 600000 };
 
-static struct collector_fixture server;
+static struct http_fixture server;
 static struct collector *collector;
 static struct collector_answer answer;
 static _Atomic int64_t give_up_ns;
@@ -28,7 +28,7 @@ static void open_with(const char *url, int64_t timeout_ms)
 static int open_all(void **state)
 {
   (void)state;
-  collector_fixture_init(&server);
+  http_fixture_init(&server);
   atomic_store(&give_up_ns, INT64_MAX);
   open_with(server.url, LONG_MS);
   return 0;
@@ -38,7 +38,7 @@ static int close_all(void **state)
 {
   (void)state;
   collector_close(&collector);
-  collector_fixture_fini(&server);
+  http_fixture_fini(&server);
   return 0;
 }
 
@@ -53,9 +53,9 @@ static void a_request_is_json_to_the_path_of_the_url(void **state)
   post();
   assert_int_equal(answer.verdict, COLLECTOR_TOOK);
   assert_int_equal(answer.n_rejected, 0);
-  assert_non_null(strstr(collector_fixture_request(&server), "POST /v1/traces HTTP/1.1\r\n"));
-  assert_non_null(strstr(collector_fixture_request(&server), "content-type: application/json\r\n"));
-  assert_string_equal(collector_fixture_body(collector_fixture_request(&server)), "{\"spans\":1}");
+  assert_non_null(strstr(http_fixture_request(&server), "POST /v1/traces HTTP/1.1\r\n"));
+  assert_non_null(strstr(http_fixture_request(&server), "content-type: application/json\r\n"));
+  assert_string_equal(http_fixture_body(http_fixture_request(&server)), "{\"spans\":1}");
   post();
   assert_int_equal(answer.verdict, COLLECTOR_TOOK);
   assert_int_equal(server.n_requests, 2);
@@ -122,7 +122,7 @@ static void of_a_long_answer_the_beginning_is_kept(void **state)
 static void a_collector_that_closes_or_is_not_there_is_away(void **state)
 {
   (void)state;
-  atomic_store(&server.mode, COLLECTOR_CLOSES);
+  atomic_store(&server.mode, HTTP_FIXTURE_CLOSES);
   post();
   assert_int_equal(answer.verdict, COLLECTOR_AWAY);
   assert_true(*answer.reason);
@@ -135,7 +135,7 @@ static void a_collector_that_closes_or_is_not_there_is_away(void **state)
 static void a_collector_that_hangs_is_away_after_the_timeout(void **state)
 {
   (void)state;
-  atomic_store(&server.mode, COLLECTOR_HANGS);
+  atomic_store(&server.mode, HTTP_FIXTURE_HANGS);
   open_with(server.url, TIMEOUT_MS);
   post();
   assert_int_equal(answer.verdict, COLLECTOR_AWAY);
@@ -145,11 +145,11 @@ static void a_collector_that_hangs_is_away_after_the_timeout(void **state)
 static void a_request_can_be_given_up(void **state)
 {
   (void)state;
-  atomic_store(&server.mode, COLLECTOR_HANGS);
+  atomic_store(&server.mode, HTTP_FIXTURE_HANGS);
   atomic_store(&give_up_ns, clock_now_ns() + TIMEOUT_MS * CLOCK_NS_PER_MS);
   post();
   assert_int_equal(answer.verdict, COLLECTOR_AWAY);
-  atomic_store(&server.mode, COLLECTOR_ANSWERS);
+  atomic_store(&server.mode, HTTP_FIXTURE_ANSWERS);
   atomic_store(&give_up_ns, INT64_MAX);
   post(); /* on another connection */
   assert_int_equal(answer.verdict, COLLECTOR_TOOK);

@@ -11,14 +11,14 @@
 #include "base/clock.h"
 #include "daemon/tracing/tracing.h"
 #include "tests/support/assert_ok.h"
-#include "tests/support/collector_fixture.h"
+#include "tests/support/http_fixture.h"
 #include "tests/support/log_watch.h"
 
 #define SAMPLED "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 enum { SPANS_OF_ONE = 2, TRACED_MAX = 100000 };
 
-static struct collector_fixture server;
+static struct http_fixture server;
 static struct counters counters;
 static struct tracing *tracing;
 
@@ -33,7 +33,7 @@ static int open_all(void **state)
 {
   (void)state;
   counters = (struct counters){ 0 };
-  collector_fixture_init(&server);
+  http_fixture_init(&server);
   open_with(server.url);
   return 0;
 }
@@ -42,7 +42,7 @@ static int close_all(void **state)
 {
   (void)state;
   tracing_close(&tracing);
-  collector_fixture_fini(&server);
+  http_fixture_fini(&server);
   return 0;
 }
 
@@ -83,7 +83,7 @@ static void only_what_is_sampled_is_traced(void **state)
   assert_null(tracing_begin(NULL, &none, 0));
   trace_one();
   wait_for(&counters.spans, SPANS_OF_ONE);
-  assert_non_null(strstr(collector_fixture_request(&server), "\"name\":\"process queries\""));
+  assert_non_null(strstr(http_fixture_request(&server), "\"name\":\"process queries\""));
 }
 
 static void a_query_that_is_not_traced_is_ignored(void **state)
@@ -152,7 +152,7 @@ static void a_collector_that_is_away_is_logged_once(void **state)
   size_t n_before = log_watch_count("spans_dropped");
 
   (void)state;
-  atomic_store(&server.mode, COLLECTOR_CLOSES);
+  atomic_store(&server.mode, HTTP_FIXTURE_CLOSES);
   trace_one();
   wait_for(&counters.spans_dropped[SPAN_DROP_AWAY], SPANS_OF_ONE);
   trace_one();
@@ -166,7 +166,7 @@ static void hold_exporter(void)
   int n_before = server.n_requests;
   int64_t end_ns = clock_now_ns() + 30 * CLOCK_NS_PER_S;
 
-  atomic_store(&server.mode, COLLECTOR_HANGS);
+  atomic_store(&server.mode, HTTP_FIXTURE_HANGS);
   trace_one();
   while (server.n_requests == n_before && clock_now_ns() < end_ns)
     clock_sleep_ns(CLOCK_NS_PER_MS);
@@ -195,7 +195,7 @@ static void while_the_collector_is_away_all_that_waits_is_dropped_after_one_try(
   hold_exporter();
   for (int i = 0; i < N; i++)
     trace_one();
-  atomic_store(&server.mode, COLLECTOR_ANSWERS);
+  atomic_store(&server.mode, HTTP_FIXTURE_ANSWERS);
   wait_for(&counters.spans_dropped[SPAN_DROP_AWAY], (N + 1) * SPANS_OF_ONE);
   n_requests = server.n_requests;
   assert_int_equal(n_requests, 3);
@@ -216,7 +216,7 @@ static void a_slow_collector_is_logged_once(void **state)
   for (struct query_trace *trace; n < TRACED_MAX && (trace = begin(SAMPLED)); n++)
     tracing_end(tracing, trace, false);
   assert_int_equal(counters_get(&counters.spans_dropped[SPAN_DROP_FULL]), 1);
-  atomic_store(&server.mode, COLLECTOR_ANSWERS);
+  atomic_store(&server.mode, HTTP_FIXTURE_ANSWERS);
   wait_for(&counters.spans, n - 1 + SPANS_OF_ONE); /* the first has a span of its reply, too */
   assert_int_equal(log_watch_count("the collector is slow"), n_before + 1);
 }
@@ -238,7 +238,7 @@ static void a_close_does_not_wait_for_a_collector_that_hangs(void **state)
   size_t n_before = log_watch_count("Timeout was reached");
 
   (void)state;
-  atomic_store(&server.mode, COLLECTOR_HANGS);
+  atomic_store(&server.mode, HTTP_FIXTURE_HANGS);
   trace_one();
   tracing_close(&tracing);
   assert_int_equal(counters_get(&counters.spans_dropped[SPAN_DROP_AWAY]), SPANS_OF_ONE);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A collector of spans for tests: an HTTP server on a loopback port that keeps the newest request, and answers as it is
- * told. To be included after cmocka.h. */
-#ifndef TESTS_SUPPORT_COLLECTOR_FIXTURE_H
-#define TESTS_SUPPORT_COLLECTOR_FIXTURE_H
+/* An HTTP server for tests, on a loopback port: it keeps the newest request, and answers as it is told. To be included
+ * after cmocka.h. */
+#ifndef TESTS_SUPPORT_HTTP_FIXTURE_H
+#define TESTS_SUPPORT_HTTP_FIXTURE_H
 
 #include <arpa/inet.h>
 #include <pthread.h>
@@ -13,29 +13,29 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { COLLECTOR_REQUEST_MAX = 1 << 20 };
+enum { HTTP_FIXTURE_REQUEST_MAX = 1 << 20 };
 
 /* What a server does with a request: answer it, close the connection, or nothing. */
-enum collector_fixture_mode { COLLECTOR_ANSWERS, COLLECTOR_CLOSES, COLLECTOR_HANGS };
+enum http_fixture_mode { HTTP_FIXTURE_ANSWERS, HTTP_FIXTURE_CLOSES, HTTP_FIXTURE_HANGS };
 
-struct collector_fixture {
+struct http_fixture {
   int listener;
   char url[64];
-  _Atomic enum collector_fixture_mode mode;
+  _Atomic enum http_fixture_mode mode;
   _Atomic int status;
   _Atomic int n_busy;           /* the first so many requests get 503 instead */
   _Atomic(const char *) answer; /* body */
   _Atomic int n_requests;
   pthread_mutex_t lock;
-  char newest[COLLECTOR_REQUEST_MAX + 1];  /* the newest request, under the lock */
-  char request[COLLECTOR_REQUEST_MAX + 1]; /* the test's copy of it */
-  char received[COLLECTOR_REQUEST_MAX + 1];
+  char newest[HTTP_FIXTURE_REQUEST_MAX + 1];  /* the newest request, under the lock */
+  char request[HTTP_FIXTURE_REQUEST_MAX + 1]; /* the test's copy of it */
+  char received[HTTP_FIXTURE_REQUEST_MAX + 1];
   _Atomic bool is_stopping;
   pthread_t thread;
 };
 
 /* Return a copy of the newest request, valid until the next call; "": there was none. Thread: the test's. */
-static inline char *collector_fixture_request(struct collector_fixture *f)
+static inline char *http_fixture_request(struct http_fixture *f)
 {
   pthread_mutex_lock(&f->lock);
   strcpy(f->request, f->newest);
@@ -43,7 +43,7 @@ static inline char *collector_fixture_request(struct collector_fixture *f)
   return f->request;
 }
 
-static inline void collector_fixture_keep(struct collector_fixture *f)
+static inline void http_fixture_keep(struct http_fixture *f)
 {
   pthread_mutex_lock(&f->lock);
   strcpy(f->newest, f->received);
@@ -52,31 +52,32 @@ static inline void collector_fixture_keep(struct collector_fixture *f)
 }
 
 /* Return the body of a request that is complete; NULL: more is to come. */
-static inline char *collector_fixture_body(char *request)
+static inline char *http_fixture_body(char *request)
 {
   const char *length = strstr(request, "Content-Length: ");
   char *body = strstr(request, "\r\n\r\n");
+  size_t n = length ? strtoul(length + 16, NULL, 10) : 0; /* a GET has no body */
 
-  return length && body && strlen(body + 4) >= strtoul(length + 16, NULL, 10) ? body + 4 : NULL;
+  return body && strlen(body + 4) >= n ? body + 4 : NULL;
 }
 
-static inline void collector_fixture_serve(struct collector_fixture *f, int client)
+static inline void http_fixture_serve(struct http_fixture *f, int client)
 {
   char head[128];
   const char *answer;
   size_t n = 0;
   ssize_t got;
 
-  while ((got = recv(client, f->received + n, COLLECTOR_REQUEST_MAX - n, 0)) > 0) {
+  while ((got = recv(client, f->received + n, HTTP_FIXTURE_REQUEST_MAX - n, 0)) > 0) {
     n += (size_t)got;
     f->received[n] = '\0';
-    if (!collector_fixture_body(f->received))
+    if (!http_fixture_body(f->received))
       continue;
     n = 0;
-    collector_fixture_keep(f);
-    while (atomic_load(&f->mode) == COLLECTOR_HANGS && !atomic_load(&f->is_stopping))
+    http_fixture_keep(f);
+    while (atomic_load(&f->mode) == HTTP_FIXTURE_HANGS && !atomic_load(&f->is_stopping))
       usleep(1000);
-    if (atomic_load(&f->mode) != COLLECTOR_ANSWERS)
+    if (atomic_load(&f->mode) != HTTP_FIXTURE_ANSWERS)
       return;
     answer = atomic_load(&f->answer);
     snprintf(head, sizeof head, "HTTP/1.1 %d Status\r\nContent-Length: %zu\r\n\r\n",
@@ -86,19 +87,19 @@ static inline void collector_fixture_serve(struct collector_fixture *f, int clie
   }
 }
 
-static inline void *collector_fixture_run(void *context)
+static inline void *http_fixture_run(void *context)
 {
-  struct collector_fixture *f = context;
+  struct http_fixture *f = context;
   int client;
 
   while ((client = accept(f->listener, NULL, NULL)) >= 0) {
-    collector_fixture_serve(f, client);
+    http_fixture_serve(f, client);
     close(client);
   }
   return NULL;
 }
 
-static inline void collector_fixture_init(struct collector_fixture *f)
+static inline void http_fixture_init(struct http_fixture *f)
 {
   struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
   socklen_t size = sizeof address;
@@ -113,11 +114,11 @@ static inline void collector_fixture_init(struct collector_fixture *f)
   assert_int_equal(listen(f->listener, 8), 0);
   assert_int_equal(getsockname(f->listener, (struct sockaddr *)&address, &size), 0);
   snprintf(f->url, sizeof f->url, "http://127.0.0.1:%d/v1/traces", ntohs(address.sin_port));
-  assert_int_equal(pthread_create(&f->thread, NULL, collector_fixture_run, f), 0);
+  assert_int_equal(pthread_create(&f->thread, NULL, http_fixture_run, f), 0);
 }
 
 /* Close the client's connection first: the server waits for its next request. */
-static inline void collector_fixture_fini(struct collector_fixture *f)
+static inline void http_fixture_fini(struct http_fixture *f)
 {
   atomic_store(&f->is_stopping, true);
   shutdown(f->listener, SHUT_RDWR);
