@@ -34,6 +34,7 @@
   X(ERR_KAFKA_TOPIC, RETRY, "a topic does not exist")                            \
   X(ERR_KAFKA_DENIED, RETRY, "Kafka does not allow it")                          \
   X(ERR_KAFKA_DAMAGED, RETRY, "the broker's log is damaged")                     \
+  X(ERR_REGISTRY, RETRY, "the schema registry is not available")                 \
   X(ERR_STOPPING, FATAL, "the daemon is stopping")                               \
   X(ERR_WIRE, REJECT, "the message cannot be decoded")                           \
   X(ERR_ITEM, REJECT, "the item cannot be used")                                 \

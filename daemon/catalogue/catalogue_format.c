@@ -2,7 +2,7 @@
 /* Collect the paths of the configuration in a mapping. */
 #include "daemon/catalogue/catalogue_format.h"
 
-#include "daemon/config/config.h"
+#include "daemon/config/config_schemas.h"
 
 static err_t add_fields(const struct config *config, const struct config_fields *fields, enum mapping_kind kind,
                         struct mapping *out)
@@ -24,12 +24,13 @@ static err_t read_path(const char *text, struct json_path *out)
 err_t catalogue_format_init(const struct config *config, struct item_format *out)
 {
   struct mapping *mapping = &out->mapping;
+  const struct avro_sources schemas = config_schemas(config);
 
   *out = (struct item_format){ .is_framed = config->catalogue.is_framed,
                                .is_mapped = config->catalogue.format != CONFIG_FORMAT_SLUICE };
   mapping->is_debezium = config->catalogue.mapping.is_debezium;
   if (config->catalogue.format == CONFIG_FORMAT_AVRO)
-    TRY(avro_schemas_open(config->catalogue.schemas, config->catalogue.is_framed, &mapping->schemas));
+    TRY(avro_schemas_open(&schemas, &mapping->schemas));
   TRY(read_path(config->catalogue.mapping.key, &mapping->key));
   TRY(read_path(config->catalogue.mapping.deleted, &mapping->deleted));
   TRY(add_fields(config, &config->catalogue.mapping.vectors, MAPPING_VECTOR, mapping));

@@ -2,6 +2,8 @@
 /* Read records of the topic into a batch. A record that cannot be used becomes a dead letter. */
 #include "daemon/catalogue/catalogue_state.h"
 
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -25,10 +27,25 @@ static void send_letter(struct catalogue *c, const struct topic_record *record, 
     count_lost_letter(c);
 }
 
-static err_t add_record(struct catalogue *c, const struct topic_record *record)
+/* Find the schema of a record. One that cannot be asked for now is an obstacle: the record must not be taken. */
+static err_t find_schema(const struct catalogue *c, const struct topic_record *record, struct obstacle *obstacle)
+{
+  err_code_t err = item_format_prepare(&c->gather.format, record);
+
+  if (err != ERR_REGISTRY)
+    return err;
+  *obstacle = (struct obstacle){ err, record->partition, record->offset, "" };
+  snprintf(obstacle->reason, sizeof obstacle->reason, "%s", err_message());
+  return ERR_OK;
+}
+
+static err_t add_record(struct catalogue *c, const struct topic_record *record, struct obstacle *obstacle)
 {
   bool is_new;
 
+  TRY(find_schema(c, record, obstacle));
+  if (obstacle->err == ERR_REGISTRY)
+    return ERR_OK;
   TRY(followed_topic_take(&c->topic, record, &is_new));
   if (!is_new)
     return ERR_OK;
@@ -48,7 +65,7 @@ static err_t note_out_of_range(struct catalogue *c, const struct topic_events *e
     return ERR_OK;
   TRY(catalogue_topic_verify_position(c, events->out_of_range_partition));
   *obstacle = (struct obstacle){ ERR_KAFKA_DAMAGED, events->out_of_range_partition,
-                                 c->topic.positions.items[events->out_of_range_partition].position.at.next };
+                                 c->topic.positions.items[events->out_of_range_partition].position.at.next, "" };
   return ERR_OK;
 }
 
@@ -66,12 +83,12 @@ static err_t poll_records(struct catalogue *c, size_t room, int timeout_ms, stru
   TRY(topic_events_verify_access(&events, c->topic.name));
   if (events.is_out_of_range)
     TRY(note_out_of_range(c, &events, obstacle));
-  for (size_t i = 0; i < *n; i++)
-    TRY(add_record(c, &c->gather.records[i]));
-  if (events.is_damaged) {
-    *obstacle = (struct obstacle){ ERR_KAFKA_DAMAGED, events.damaged_partition, events.damaged_offset };
-    *n = 0; /* the records before the damage are applied */
-  }
+  if (events.is_damaged)
+    *obstacle = (struct obstacle){ ERR_KAFKA_DAMAGED, events.damaged_partition, events.damaged_offset, "" };
+  for (size_t i = 0; i < *n && obstacle->err != ERR_REGISTRY; i++)
+    TRY(add_record(c, &c->gather.records[i], obstacle));
+  if (events.is_damaged || obstacle->err == ERR_REGISTRY)
+    *n = 0; /* the records before it are applied */
   return ERR_OK;
 }
 

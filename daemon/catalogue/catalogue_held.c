@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Partitions that cannot be read on for now: the broker's data is damaged at some offset. Each is logged once, paused
- * while the others go on, and read again with increasing delays. */
+/* Partitions that cannot be read on for now: the broker's data is damaged at some offset, or a record's schema cannot
+ * be asked for. Each is logged once, paused while the others go on, and read again with increasing delays. */
 #include "daemon/catalogue/catalogue_state.h"
 
 #include <inttypes.h>
@@ -43,15 +43,30 @@ static void back_off(struct held_partition *p)
 
 static void describe(const struct catalogue *c, const struct obstacle *obstacle, char text[REPORT_TEXT_BYTES])
 {
+  const char *topic = c->with.config->catalogue.topic;
+
+  if (obstacle->err == ERR_REGISTRY) {
+    snprintf(text, REPORT_TEXT_BYTES, "partition %" PRId32 " of topic %s waits at offset %" PRId64 " for %s",
+             obstacle->partition, topic, obstacle->offset, obstacle->reason);
+    return;
+  }
   snprintf(text, REPORT_TEXT_BYTES,
            "partition %" PRId32 " of topic %s cannot be read at offset %" PRId64
            ": the broker's data is damaged there; restore the replica, or delete the records up to the damage",
-           obstacle->partition, c->with.config->catalogue.topic, obstacle->offset);
+           obstacle->partition, topic, obstacle->offset);
+}
+
+static void say_held(const struct catalogue *c, err_code_t err, const char *problem)
+{
+  if (err == ERR_REGISTRY)
+    log_warn("catalogue_schema_waiting", "reason=%s", log_quote(span_of_str(problem)));
+  else
+    log_error("catalogue_damaged", "reason=%s", log_quote(span_of_str(problem)));
+  counters_add(err == ERR_REGISTRY ? &c->with.counters->schema_waits : &c->with.counters->damages, 1);
 }
 
 err_t catalogue_hold(struct catalogue *c, const struct obstacle *obstacle)
 {
-  bool is_known = find(&c->held, obstacle->partition) != NULL;
   char problem[REPORT_TEXT_BYTES];
   struct held_partition *p;
 
@@ -59,16 +74,15 @@ err_t catalogue_hold(struct catalogue *c, const struct obstacle *obstacle)
     FAIL(ERR_KAFKA_RETRY, "an error came from partition %" PRId32 ", which is not being read", obstacle->partition);
   TRY(find_or_add(&c->held, obstacle->partition, &p));
   describe(c, obstacle, problem);
-  if (!is_known) {
-    log_error("catalogue_damaged", "reason=%s", log_quote(span_of_str(problem)));
-    counters_add(&c->with.counters->damages, 1);
-  }
+  if (p->err != obstacle->err)
+    say_held(c, obstacle->err, problem);
+  p->err = obstacle->err;
   p->next = c->topic.positions.items[p->partition].position.at.next;
   back_off(p);
-  c->must_stop = c->with.config->catalogue.stops_on_damage;
+  c->must_stop = p->err == ERR_KAFKA_DAMAGED && c->with.config->catalogue.stops_on_damage;
   if (c->must_stop)
-    FAIL(ERR_KAFKA_DAMAGED, "%s; catalogue.on_damage is `stop`", problem);
-  FAIL(ERR_KAFKA_DAMAGED, "%s", problem);
+    FAIL(p->err, "%s; catalogue.on_damage is `stop`", problem);
+  FAIL(p->err, "%s", problem);
 }
 
 /* A partition that was being retried gets a new retry time. */
@@ -100,7 +114,10 @@ static err_t check_obstacle(struct catalogue *c, struct held_partition *p, bool 
 
 static void release(struct catalogue *c, struct held_partition *p)
 {
-  log_info("catalogue_damage_over", "partition=%" PRId32, p->partition);
+  if (p->err == ERR_REGISTRY)
+    log_info("catalogue_schema_found", "partition=%" PRId32, p->partition);
+  else
+    log_info("catalogue_damage_over", "partition=%" PRId32, p->partition);
   *p = c->held.items[--c->held.n];
   if (c->held.n == 0)
     catalogue_set_phase(c, store_is_rebuilding(c->with.store) ? CATALOGUE_REBUILDING : CATALOGUE_CATCHING_UP, NULL);

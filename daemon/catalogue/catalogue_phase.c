@@ -15,6 +15,7 @@ const char *catalogue_phase_name(enum catalogue_phase phase)
     [CATALOGUE_FULL] = "full: catalogue.max_items is reached",
     [CATALOGUE_DISK_FULL] = "paused: the store's disk is full",
     [CATALOGUE_DAMAGED] = "paused: the broker's log is damaged",
+    [CATALOGUE_SCHEMA_AWAY] = "waiting for the schema registry",
     [CATALOGUE_LIVE] = "live",
   };
 
@@ -24,17 +25,12 @@ const char *catalogue_phase_name(enum catalogue_phase phase)
 const char *catalogue_phase_word(enum catalogue_phase phase)
 {
   static const char *const words[] = {
-    [CATALOGUE_LOADING] = "loading",
-    [CATALOGUE_CONNECTING] = "connecting",
-    [CATALOGUE_TOPIC_AWAY] = "topic_away",
-    [CATALOGUE_DENIED] = "denied",
-    [CATALOGUE_CATCHING_UP] = "catching_up",
-    [CATALOGUE_REBUILDING] = "rebuilding",
-    [CATALOGUE_AWAITING] = "awaiting",
-    [CATALOGUE_FULL] = "full",
-    [CATALOGUE_DISK_FULL] = "disk_full",
-    [CATALOGUE_DAMAGED] = "damaged",
-    [CATALOGUE_LIVE] = "live",
+    [CATALOGUE_LOADING] = "loading",         [CATALOGUE_CONNECTING] = "connecting",
+    [CATALOGUE_TOPIC_AWAY] = "topic_away",   [CATALOGUE_DENIED] = "denied",
+    [CATALOGUE_CATCHING_UP] = "catching_up", [CATALOGUE_REBUILDING] = "rebuilding",
+    [CATALOGUE_AWAITING] = "awaiting",       [CATALOGUE_FULL] = "full",
+    [CATALOGUE_DISK_FULL] = "disk_full",     [CATALOGUE_DAMAGED] = "damaged",
+    [CATALOGUE_SCHEMA_AWAY] = "schema_away", [CATALOGUE_LIVE] = "live",
   };
 
   return words[phase];

@@ -15,6 +15,7 @@ enum catalogue_phase {
   CATALOGUE_FULL,        /* catalogue.max_items is reached: deletes and updates are applied, new items wait */
   CATALOGUE_DISK_FULL,   /* the store's disk is full: nothing is applied */
   CATALOGUE_DAMAGED,     /* a partition cannot be read at some offset: the broker's data is damaged */
+  CATALOGUE_SCHEMA_AWAY, /* a partition waits for the schema of its next record: the registry does not answer */
   CATALOGUE_LIVE,
 };
 

@@ -45,16 +45,21 @@ enum { CATALOGUE_POLL_ITEMS = 256, CATALOGUE_RETRY_MS = 500, CATALOGUE_REFUSED_M
 /* A batch of a bulk read or a rebuild, one transaction of the store. It ends at the first of these limits. */
 enum { CATALOGUE_BULK_ITEMS = 65536, CATALOGUE_BULK_BYTES = 64 << 20, CATALOGUE_BULK_MS = 500 };
 
+enum { OBSTACLE_REASON_BYTES = 384 };
+
 /* A record that cannot be read for now. */
 struct obstacle {
-  err_code_t err; /* ERR_OK: there is none; ERR_KAFKA_DAMAGED: the broker's data is damaged there */
+  err_code_t err; /* ERR_OK: there is none; ERR_KAFKA_DAMAGED: the broker's data is damaged there; ERR_REGISTRY: the
+                     schema registry cannot tell its schema */
   int32_t partition;
   int64_t offset;
+  char reason[OBSTACLE_REASON_BYTES]; /* ERR_REGISTRY */
 };
 
 /* A partition with an obstacle. */
 struct held_partition {
   int32_t partition;
+  err_code_t err;   /* the obstacle's */
   int64_t next;     /* the partition's position; the obstacle is over when it moves past this */
   int64_t retry_ns; /* time of the next retry; INT64_MAX: a retry is under way */
   int backoff_ms;   /* delay before that retry */

@@ -84,6 +84,12 @@ struct config {
     bool is_framed; /* framing: confluent */
     char *schemas;  /* a file; if framed, a folder; "": none */
     struct {
+      char *url; /* "": none is asked */
+      char *user;
+      char *password;
+      char *ca_file; /* "": the system's */
+    } registry;
+    struct {
       char *key;                    /* paths (ingest/json/json_path.h); "": the record's key */
       char *deleted;                /* "": none */
       bool is_debezium;             /* envelope: debezium */

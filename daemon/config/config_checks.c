@@ -9,6 +9,7 @@
 #include "daemon/config/config_fields.h"
 #include "daemon/config/config_kafka.h"
 #include "daemon/config/config_settings.h"
+#include "daemon/config/config_url.h"
 
 static int line_of(const struct config *c, const char *path)
 {
@@ -118,6 +119,18 @@ static err_t verify_shard(const struct config *c)
   return ERR_OK;
 }
 
+/* A collector that is asked at its root answers 404 to each request. */
+static err_t verify_tracing(const struct config *c)
+{
+  const char *endpoint = c->tracing.endpoint;
+
+  if (endpoint && *endpoint && !config_url_has_path(endpoint))
+    FAIL(ERR_CONFIG,
+         "%s:%d: tracing.endpoint expects a URL such as http://127.0.0.1:4318/v1/traces, not %s: it has no path",
+         c->path, line_of(c, "tracing.endpoint"), log_quote(span_of_str(endpoint)));
+  return ERR_OK;
+}
+
 /* The parts of an aborted transaction come again, and its answers were never sent. */
 static err_t verify_isolation(const struct config *c)
 {
@@ -179,6 +192,7 @@ err_t config_checks_run(const struct config *c, struct problems *problems)
   TRY(problems_note(problems, verify_models(c)));
   TRY(problems_note(problems, verify_shard(c)));
   TRY(problems_note(problems, verify_role(c)));
+  TRY(problems_note(problems, verify_tracing(c)));
   TRY(config_fields_check(c, problems));
   TRY(problems_note(problems, verify_time(c, "catalogue.not_before", c->catalogue.not_before)));
   TRY(problems_note(problems, verify_time(c, "catalogue.expires", c->catalogue.expires)));

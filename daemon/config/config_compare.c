@@ -88,6 +88,7 @@ static bool are_values_equal(const struct setting *s, const void *a, const void 
   case SETTING_FIELDS:
     return are_fields_equal(in_a, in_b);
   case SETTING_TEXT:
+  case SETTING_SECRET:
   case SETTING_TOPIC:
   case SETTING_PATH:
   case SETTING_ADDRESS:

@@ -122,14 +122,49 @@ static err_t verify_maps_something(const struct config *c)
   return ERR_OK;
 }
 
+static bool asks_registry(const struct config *c)
+{
+  return *c->catalogue.registry.url;
+}
+
+/* What belongs to a registry needs its URL. */
+static err_t verify_has_registry(const struct config *c, const char *path)
+{
+  size_t index = settings_find(path);
+
+  if (is_set(c, &settings[index]) && !asks_registry(c))
+    FAIL(ERR_CONFIG, "%s:%d: %s is set, but catalogue.registry.url is not", c->path, c->lines[index], path);
+  return ERR_OK;
+}
+
+static err_t verify_registry(const struct config *c)
+{
+  bool has_ids = c->catalogue.format == CONFIG_FORMAT_AVRO && c->catalogue.is_framed;
+
+  if (asks_registry(c) && !has_ids)
+    FAIL(ERR_CONFIG,
+         "%s:%d: catalogue.registry.url has an effect with catalogue.format: avro and catalogue.framing: "
+         "confluent only",
+         c->path, c->lines[settings_find("catalogue.registry.url")]);
+  TRY(verify_has_registry(c, "catalogue.registry.user"));
+  TRY(verify_has_registry(c, "catalogue.registry.password"));
+  TRY(verify_has_registry(c, "catalogue.registry.ca_file"));
+  if (*c->catalogue.registry.password && !*c->catalogue.registry.user)
+    FAIL(ERR_CONFIG, "%s:%d: catalogue.registry.password is set, but catalogue.registry.user is not", c->path,
+         c->lines[settings_find("catalogue.registry.password")]);
+  return ERR_OK;
+}
+
 /* Values of Avro say nothing about themselves. */
 static err_t verify_schemas(const struct config *c)
 {
   bool is_avro = c->catalogue.format == CONFIG_FORMAT_AVRO;
 
-  if (is_avro && !*c->catalogue.schemas)
-    FAIL(ERR_CONFIG, "%s:%d: catalogue.format is avro, but catalogue.schemas does not say where the schema is", c->path,
-         c->lines[settings_find("catalogue.format")]);
+  if (is_avro && !*c->catalogue.schemas && !asks_registry(c))
+    FAIL(ERR_CONFIG,
+         "%s:%d: catalogue.format is avro, but neither catalogue.schemas nor catalogue.registry.url says where the "
+         "schema is",
+         c->path, c->lines[settings_find("catalogue.format")]);
   if (!is_avro && *c->catalogue.schemas)
     FAIL(ERR_CONFIG, "%s:%d: catalogue.schemas has an effect with catalogue.format: avro only", c->path,
          c->lines[settings_find("catalogue.schemas")]);
@@ -146,5 +181,6 @@ err_t config_fields_check(const struct config *c, struct problems *problems)
   }
   TRY(problems_note(problems, verify_maps_something(c)));
   TRY(problems_note(problems, verify_schemas(c)));
+  TRY(problems_note(problems, verify_registry(c)));
   return check_names(c, problems);
 }

@@ -221,10 +221,25 @@ static err_t read_fields(struct reader *rd, const struct setting *s, const struc
   return ERR_OK;
 }
 
+/* Set a secret. If the file only says where it is, read it there. */
+static err_t set_secret(const struct reader *rd, const struct setting *s, void *base, struct span text)
+{
+  AUTO(mem_free) char *secret = NULL;
+
+  if (is_unread(rd, text))
+    return setting_set(s, base, rd->directory, text);
+  TRY(config_secret_read(rd->directory, text, &secret));
+  if (*secret)
+    secrets_add(secret);
+  return setting_set(s, base, rd->directory, span_of_str(secret));
+}
+
 static err_t set_text_of(struct reader *rd, const struct setting *s, const struct place *place, const yaml_node_t *node)
 {
   void *base = setting_is_in_space(s) ? (void *)rd->space : (void *)rd->config;
-  err_code_t result = setting_set(s, base, rd->directory, yaml_tree_text(node));
+  struct span text = yaml_tree_text(node);
+  err_code_t result =
+      s->type == SETTING_SECRET ? set_secret(rd, s, base, text) : setting_set(s, base, rd->directory, text);
 
   return result == ERR_OK ? ERR_OK : fail_at(rd, result, node, place->shown);
 }

@@ -15,6 +15,7 @@ static const struct values values_of[] = {
   [SETTING_NUMBER] = { "", "", true },
   [SETTING_BOOL] = { "`true`, `false`", "", false },
   [SETTING_TEXT] = { "a string of ", " bytes", true },
+  [SETTING_SECRET] = { "a string, or where it is", "", false },
   [SETTING_TOPIC] = { "a topic", "", false },
   [SETTING_PATH] = { "a path, relative to the configuration file's directory", "", false },
   [SETTING_ADDRESS] = { "numeric address:port, `[address]:port` for IPv6", "", false },

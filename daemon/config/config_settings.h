@@ -13,6 +13,7 @@ enum setting_type {
   SETTING_CHOICE,     /* an enum: one of the row's words */
   SETTING_EITHER,     /* bool: one of the row's two words */
   SETTING_TEXT,       /* char * */
+  SETTING_SECRET,     /* char *; the file may refer to the value (config_secret.h) */
   SETTING_TOPIC,      /* char *, a valid name of a Kafka topic */
   SETTING_PATH,       /* char *; a relative path starts at the configuration file's directory */
   SETTING_ADDRESS,    /* char *, numeric address:port */

@@ -34,7 +34,7 @@ static const char *find_fault(CURLU *url)
     return "it has a user name or a password";
   if (has_part(url, CURLUPART_QUERY) || has_part(url, CURLUPART_FRAGMENT))
     return "it has a query or a fragment";
-  return is_part(url, CURLUPART_PATH, "/") ? "it has no path" : NULL;
+  return NULL;
 }
 
 err_t config_url_verify(struct span text)
@@ -48,6 +48,15 @@ err_t config_url_verify(struct span text)
     fault = find_fault(url);
   curl_url_cleanup(url);
   if (fault)
-    FAIL(ERR_CONFIG, "expects a URL such as http://127.0.0.1:4318/v1/traces, not %s: %s", log_quote(text), fault);
+    FAIL(ERR_CONFIG, "expects a URL such as https://host.example:8081, not %s: %s", log_quote(text), fault);
   return ERR_OK;
+}
+
+bool config_url_has_path(const char *text)
+{
+  CURLU *url = curl_url();
+  bool has_path = url && curl_url_set(url, CURLUPART_URL, text, 0) == CURLUE_OK && !is_part(url, CURLUPART_PATH, "/");
+
+  curl_url_cleanup(url);
+  return has_path;
 }

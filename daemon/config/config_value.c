@@ -248,6 +248,7 @@ err_t setting_set(const struct setting *s, void *base, const char *directory, st
   case SETTING_EITHER:
     return set_either(s, field, text);
   case SETTING_TEXT:
+  case SETTING_SECRET:
     TRY(verify_text(s, text));
     return set_text(field, "", text);
   case SETTING_TOPIC:
@@ -316,6 +317,7 @@ void setting_free(const struct setting *s, void *base)
 
   switch (s->type) {
   case SETTING_TEXT:
+  case SETTING_SECRET:
   case SETTING_TOPIC:
   case SETTING_PATH:
   case SETTING_ADDRESS:

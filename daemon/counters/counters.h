@@ -27,6 +27,8 @@
   X(rebuilds, "sluice_rebuilds_total", "Rebuilds completed: a new catalogue replaced the served one")                  \
   X(gaps, "sluice_embedded_broker_gaps_total", "Times that the embedded broker dropped records before they were read") \
   X(damages, "sluice_catalogue_damages_total", "Damaged offsets found in catalogue partitions")                        \
+  X(schema_waits, "sluice_catalogue_schema_waits_total",                                                               \
+    "Times that a catalogue partition began to wait for the schema registry")                                          \
   X(refused_full, "sluice_items_refused_full_total",                                                                   \
     "Puts of new items that had to wait because of catalogue.max_items")                                               \
   X(dead_letters_lost, "sluice_dead_letters_lost_total",                                                               \

@@ -9,9 +9,9 @@
 
 #include "base/mem.h"
 #include "daemon/config/config_kafka.h"
+#include "daemon/config/config_schemas.h"
 #include "daemon/config/config_settings.h"
 #include "daemon/setup/engine_setup.h"
-#include "ingest/avro/avro_schemas.h"
 
 struct check {
   const struct config *config;
@@ -48,10 +48,11 @@ static err_t check_schemas(struct check *c)
 {
   AUTO(avro_schemas_close) struct avro_schemas *schemas = NULL;
   const struct config *config = c->config;
+  const struct avro_sources from = config_schemas(config);
 
   if (config->catalogue.format != CONFIG_FORMAT_AVRO)
     return ERR_OK;
-  err_code_t err = avro_schemas_open(config->catalogue.schemas, config->catalogue.is_framed, &schemas);
+  err_code_t err = avro_schemas_open(&from, &schemas);
   return err == ERR_CONFIG ? note(c, err) : err;
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/auto_close.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/regular_file.h"
 
@@ -24,11 +25,29 @@ struct schema {
   struct schema *next;
 };
 
+/* Ids that the registry has refused and are not asked for again so soon: as many as records that no schema fits may
+ * take turns with. */
+enum { REFUSALS = 16, REFUSED_MS = 10000 };
+
+/* How long a registry that does not answer is left alone: many partitions may wait for it. */
+enum { AWAY_MS = 400 };
+
+/* What the registry has said. */
+struct refusal {
+  uint32_t id;
+  int64_t until_ns; /* as long as it counts */
+  struct err_kept why;
+};
+
 struct avro_schemas {
   char *path;
   bool has_ids;
-  pthread_mutex_t mutex; /* guards the list */
+  struct schema_registry *registry; /* NULL: there is none */
+  pthread_mutex_t mutex;            /* guards what follows */
   struct schema *first;
+  struct refusal refusals[REFUSALS];
+  size_t n_refusals; /* since the start: each replaces the oldest */
+  struct refusal away;
 };
 
 /* Files -------------------- */
@@ -81,20 +100,26 @@ static err_t make_schema(const char *path, const json_t *json, struct schema *s)
   return err;
 }
 
-/* Read a schema and add it. The caller holds the mutex, or is alone. */
-static err_t add(struct avro_schemas *s, const char *path, uint32_t id, bool *is_there)
+/* Add a schema. The caller holds the mutex, or is alone. */
+static err_t add_json(struct avro_schemas *s, const char *from, uint32_t id, const json_t *json)
 {
-  AUTO(json_decrefp) json_t *json = NULL;
   AUTO(free_schema) struct schema *schema = NULL;
 
-  TRY(read_json(path, is_there, &json));
   TRY(mem_array(1, sizeof *schema, &schema));
-  TRY(make_schema(path, json, schema));
+  TRY(make_schema(from, json, schema));
   schema->id = id;
   schema->next = s->first;
   s->first = schema;
   schema = NULL;
   return ERR_OK;
+}
+
+static err_t add_file(struct avro_schemas *s, const char *path, uint32_t id, bool *is_there)
+{
+  AUTO(json_decrefp) json_t *json = NULL;
+
+  TRY(read_json(path, is_there, &json));
+  return add_json(s, path, id, json);
 }
 
 /* Is it the name of a schema's file, such as 17.avsc? */
@@ -124,7 +149,7 @@ static err_t add_named(struct avro_schemas *s, const char *name, uint32_t id, bo
   AUTO(mem_free) char *path = NULL;
 
   TRY(path_of(s, name, &path));
-  return add(s, path, id, is_there);
+  return add_file(s, path, id, is_there);
 }
 
 static err_t add_all(struct avro_schemas *s, DIR *folder)
@@ -153,21 +178,31 @@ static err_t add_folder(struct avro_schemas *s)
   return err;
 }
 
-/* ---- */
+/* Opening -------------------- */
 
-err_t avro_schemas_open(const char *path, bool has_ids, struct avro_schemas **out)
+static err_t read_files(struct avro_schemas *s)
+{
+  bool is_there;
+
+  if (s->has_ids && !*s->path)
+    return ERR_OK;
+  err_code_t err = s->has_ids ? add_folder(s) : add_file(s, s->path, 0, &is_there);
+  if (err == ERR_CONFIG)
+    FAIL(err, "catalogue.schemas: %s", err_message());
+  return err;
+}
+
+err_t avro_schemas_open(const struct avro_sources *from, struct avro_schemas **out)
 {
   AUTO(avro_schemas_close) struct avro_schemas *s = NULL;
-  bool is_there;
 
   TRY(mem_array(1, sizeof *s, &s));
   pthread_mutex_init(&s->mutex, NULL);
-  s->has_ids = has_ids;
-  TRY(mem_copy_str(path, &s->path));
-  err_code_t err = has_ids ? add_folder(s) : add(s, path, 0, &is_there);
-  if (err == ERR_CONFIG)
-    FAIL(err, "catalogue.schemas: %s", err_message());
-  TRY(err);
+  s->has_ids = from->has_ids;
+  TRY(mem_copy_str(from->path, &s->path));
+  if (*from->registry.url)
+    TRY(schema_registry_open(&from->registry, &s->registry));
+  TRY(read_files(s));
   *out = s;
   s = NULL;
   return ERR_OK;
@@ -181,10 +216,57 @@ void avro_schemas_close(struct avro_schemas **s)
     next = schema->next;
     free_schema(&schema);
   }
+  schema_registry_close(&(*s)->registry);
   pthread_mutex_destroy(&(*s)->mutex);
   mem_free(&(*s)->path);
   mem_free(s);
 }
+
+/* The registry -------------------- */
+
+static err_t fetch(struct avro_schemas *s, uint32_t id)
+{
+  AUTO(json_decrefp) json_t *json = NULL;
+  static const char from[] = "the registry's answer";
+
+  TRY(schema_registry_get(s->registry, id, &json));
+  TRY(unwrap(from, &json));
+  return add_json(s, from, id, json);
+}
+
+/* Return what the registry has said a moment ago; NULL: nothing. */
+static const struct refusal *find_refusal(const struct avro_schemas *s, uint32_t id)
+{
+  int64_t now = clock_now_ns();
+
+  for (size_t i = 0; i < REFUSALS; i++) {
+    if (s->refusals[i].id == id && now < s->refusals[i].until_ns)
+      return &s->refusals[i];
+  }
+  return now < s->away.until_ns ? &s->away : NULL;
+}
+
+static void keep_refusal(uint32_t id, err_code_t err, int64_t ms, struct refusal *out)
+{
+  *out = (struct refusal){ .id = id, .until_ns = clock_now_ns() + ms * CLOCK_NS_PER_MS };
+  err_keep(err, &out->why);
+}
+
+static err_t ask_registry(struct avro_schemas *s, uint32_t id)
+{
+  const struct refusal *refusal = find_refusal(s, id);
+
+  if (refusal)
+    return err_give_back(&refusal->why);
+  err_code_t err = fetch(s, id);
+  if (err == ERR_CONFIG || err_class(err) == ERR_CLASS_REJECT)
+    keep_refusal(id, ERR_WIRE, REFUSED_MS, &s->refusals[s->n_refusals++ % REFUSALS]);
+  else if (err == ERR_REGISTRY)
+    keep_refusal(id, err, AWAY_MS, &s->away);
+  return err == ERR_CONFIG ? ERR_WIRE : err;
+}
+
+/* Finding -------------------- */
 
 static const struct schema *find(const struct avro_schemas *s, uint32_t id)
 {
@@ -195,20 +277,35 @@ static const struct schema *find(const struct avro_schemas *s, uint32_t id)
   return NULL;
 }
 
-/* Look for a file that came later. */
-static err_t add_late(struct avro_schemas *s, uint32_t id)
+/* Look for a file that came later. is_there: false if there is none. */
+static err_t add_late_file(struct avro_schemas *s, uint32_t id, bool *is_there)
 {
   char name[24];
-  bool is_there = true;
 
+  *is_there = false;
+  if (!*s->path)
+    return ERR_OK;
   snprintf(name, sizeof name, "%" PRIu32 SUFFIX, id);
-  err_code_t err = add_named(s, name, id, &is_there);
-  if (err != ERR_CONFIG)
-    return err;
-  if (!is_there)
-    FAIL(ERR_WIRE, "schema %" PRIu32 " is not known: save it from the registry as %s/%s, then retry the record", id,
-         s->path, name);
-  FAIL(ERR_WIRE, "schema %" PRIu32 ": %s", id, err_message());
+  err_code_t err = add_named(s, name, id, is_there);
+  return err == ERR_CONFIG && !*is_there ? ERR_OK : err;
+}
+
+static err_t add_late(struct avro_schemas *s, uint32_t id)
+{
+  bool is_there;
+
+  err_code_t err = add_late_file(s, id, &is_there);
+  if (err == ERR_OK && !is_there && s->registry)
+    err = ask_registry(s, id);
+  else if (err == ERR_OK && !is_there)
+    FAIL(ERR_WIRE,
+         "schema %" PRIu32 " is not known: save it from the registry as %s/%" PRIu32 SUFFIX ", then retry the record",
+         id, s->path, id);
+  if (err == ERR_CONFIG)
+    err = ERR_WIRE;
+  if (err == ERR_WIRE || err == ERR_REGISTRY)
+    FAIL(err, "schema %" PRIu32 ": %s", id, err_message());
+  return err;
 }
 
 err_t avro_schemas_find(struct avro_schemas *s, uint32_t id, const struct avro_type **out)

@@ -3,6 +3,7 @@
 #include "ingest/wire/item_format.h"
 
 #include "ingest/wire/framing.h"
+#include "ingest/wire/mapped_document.h"
 #include "ingest/wire/wire.h"
 
 static err_t verify_key(struct span key, const char *whose)
@@ -39,6 +40,15 @@ static err_t decode_own(bool is_framed, const struct topic_record *record, struc
   if (out->n_parts == 0 && out->n_attributes == 0)
     FAIL(ERR_ITEM, "the item has no parts and no attributes: send a null value to delete it");
   return ERR_OK;
+}
+
+err_t item_format_prepare(const struct item_format *f, const struct topic_record *record)
+{
+  if (!f->is_mapped || !f->is_framed)
+    return ERR_OK;
+  if (record->has_key)
+    TRY(mapped_document_find_schema(&f->mapping, record->key));
+  return record->has_value ? mapped_document_find_schema(&f->mapping, record->value) : ERR_OK;
 }
 
 err_t item_format_decode(const struct item_format *f, const struct topic_record *record, struct region *r,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The form of the records in the catalogue topic: Sluice's own messages, or JSON or Avro with a mapping.
  *
- * Thread: the one that owns the region. Blocks: no.
+ * Thread: the one that owns the region. Blocks: no, unless said.
  */
 #ifndef INGEST_ITEM_FORMAT_H
 #define INGEST_ITEM_FORMAT_H
@@ -14,6 +14,12 @@ struct item_format {
   bool is_mapped;         /* catalogue.format: json or avro */
   struct mapping mapping; /* if it is */
 };
+
+/* Find what a record needs to be decoded: the schemas of its key and its value.
+ *
+ * Returns ERR_REGISTRY, with the reason, if the schema registry cannot tell for now; ERR_MEMORY. Blocks: on the
+ * registry. */
+err_t item_format_prepare(const struct item_format *f, const struct topic_record *record);
 
 /* Decode a record as a change of an item. Names of spaces and attributes, and the types of attributes, are not verified
  * against the configuration.

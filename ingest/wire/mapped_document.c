@@ -20,3 +20,15 @@ err_t mapped_document_read(const struct mapping *m, bool is_framed, struct span 
   TRY(avro_schemas_find(m->schemas, id, &type));
   return avro_value_read(type, bytes, out);
 }
+
+err_t mapped_document_find_schema(const struct mapping *m, struct span bytes)
+{
+  const struct avro_type *type;
+  uint32_t id;
+
+  if (!m->schemas || !framing_is_there(bytes))
+    return ERR_OK;
+  TRY(framing_take(&bytes, &id));
+  err_code_t err = avro_schemas_find(m->schemas, id, &type);
+  return err_class(err) == ERR_CLASS_REJECT ? ERR_OK : err;
+}

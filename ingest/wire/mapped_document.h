@@ -8,6 +8,11 @@
 #include "base/region.h"
 #include "ingest/wire/mapping.h"
 
+/* Find the schema that framed bytes need, if they need one, before they are read.
+ *
+ * Returns ERR_REGISTRY if the registry cannot tell for now. What else is wrong is for mapped_document_read() to say. */
+err_t mapped_document_find_schema(const struct mapping *m, struct span bytes);
+
 /* Read bytes as JSON or, if the mapping has schemas, as Avro. Blocks: see avro_schemas.h.
  *
  * is_framed  a zero byte and a schema's id are in front

@@ -27,7 +27,7 @@ static void the_example_file_shows_every_default(void **state)
     if (s->type == SETTING_NUMBER)
       assert_int_equal(*(uint64_t *)field_of(example, s), *(uint64_t *)field_of(least, s));
     else if (s->type == SETTING_TEXT || s->type == SETTING_TOPIC || s->type == SETTING_ADDRESS ||
-             s->type == SETTING_URL)
+             s->type == SETTING_URL || s->type == SETTING_SECRET)
       assert_string_equal(*(char **)field_of(example, s), *(char **)field_of(least, s));
   }
   assert_int_equal(example->isa, N_ISAS); /* auto */

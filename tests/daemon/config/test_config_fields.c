@@ -7,9 +7,11 @@
 
 #include <cmocka.h>
 
+#include "daemon/config/config_schemas.h"
 #include "tests/support/config_fixture.h"
 
 #define JSON "attributes: {price: number}\ncatalogue:\n  format: json\n"
+#define AVRO "catalogue:\n  format: avro\n  mapping: {vectors: {books: v}}\n"
 
 static void paths_are_read_by_name(void **state)
 {
@@ -38,13 +40,50 @@ static void paths_are_read_by_name(void **state)
   config_close(&c);
 }
 
+static void a_registry_stands_for_schemas(void **state)
+{
+  struct config *c;
+
+  (void)state;
+  setenv("SLUICE_TEST_SECRET", "hush!", 1);
+  c = open_text(AVRO "  framing: confluent\n  registry:\n    url: https://registry:8081/base\n    user: me\n"
+                     "    password: env:SLUICE_TEST_SECRET\n    ca_file: ca.pem\n" REST);
+  struct avro_sources from = config_schemas(c);
+  assert_true(from.has_ids);
+  assert_string_equal(from.path, "");
+  assert_string_equal(from.registry.url, "https://registry:8081/base");
+  assert_string_equal(from.registry.user, "me");
+  assert_string_equal(from.registry.password, "hush!");
+  assert_non_null(strstr(from.registry.ca_file, "/ca.pem")); /* beside the file */
+  config_close(&c);
+}
+
+static void mistakes_of_a_registry_name_their_line(void **state)
+{
+  (void)state;
+  assert_refused(AVRO "  registry: {url: 'http://r'}\n" REST, 4, "catalogue.registry.url", "framing: confluent only");
+  assert_refused(JSON "  framing: confluent\n  mapping: {vectors: {books: v}}\n  registry: {url: 'http://r'}\n" REST, 6,
+                 "catalogue.registry.url", "format: avro and catalogue.framing: confluent only");
+  assert_refused(AVRO "  schemas: x\n  registry:\n    user: me\n" REST, 6, "catalogue.registry.user is set",
+                 "catalogue.registry.url is not");
+  assert_refused(AVRO "  schemas: x\n  registry:\n    ca_file: x\n" REST, 6, "catalogue.registry.ca_file is set",
+                 "catalogue.registry.url is not");
+  assert_refused(AVRO "  framing: confluent\n  registry:\n    url: http://r\n    password: hush!\n" REST, 7,
+                 "catalogue.registry.password is set", "catalogue.registry.user is not");
+  assert_refused(AVRO "  framing: confluent\n  registry:\n    url: http://me:hush@r\n" REST, 6,
+                 "catalogue.registry.url expects a URL", "it has a user name or a password");
+  assert_refused(AVRO "  framing: confluent\n  registry:\n    url: http://r\n    user: me\n"
+                      "    password: env:SLUICE_NO_SUCH\n" REST,
+                 8, "catalogue.registry.password env:SLUICE_NO_SUCH", "the environment has no variable");
+}
+
 static void mistakes_name_their_line(void **state)
 {
   (void)state;
   assert_refused("catalogue:\n  format: orc\n" REST, 2, "catalogue.format expects one of",
                  "`sluice`, `json`, `avro`");
   assert_refused("catalogue: {mapping: {vectors: {books: v}}, format: avro}\n" REST, 1, "catalogue.format is avro",
-                 "catalogue.schemas does not say where");
+                 "neither catalogue.schemas nor catalogue.registry.url says where");
   assert_refused(JSON "  schemas: x.avsc\n  mapping: {vectors: {books: v}}\n" REST, 4, "catalogue.schemas",
                  "format: avro only");
   assert_refused("catalogue:\n  format: avro\n  schemas: x.avsc\n" REST, 2, "catalogue.format is avro",
@@ -118,6 +157,8 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(paths_are_read_by_name),
+    cmocka_unit_test(a_registry_stands_for_schemas),
+    cmocka_unit_test(mistakes_of_a_registry_name_their_line),
     cmocka_unit_test(mistakes_name_their_line),
     cmocka_unit_test(all_mistakes_are_reported_at_once),
     cmocka_unit_test(a_changed_mapping_is_a_difference),

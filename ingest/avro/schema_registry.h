@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A schema registry: schemas of Avro by their ids, over HTTP. Confluent's interface, which others have too:
+ * GET URL/schemas/ids/ID.
+ *
+ * Thread: one. Blocks: SCHEMA_REGISTRY_MS at most.
+ */
+#ifndef INGEST_SCHEMA_REGISTRY_H
+#define INGEST_SCHEMA_REGISTRY_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum { SCHEMA_REGISTRY_MS = 2000 };
+
+struct schema_registry;
+
+/* The registry copies what it needs. */
+struct schema_registry_access {
+  const char *url;  /* with or without a slash at the end */
+  const char *user; /* "": it is asked without a password */
+  const char *password;
+  const char *ca_file; /* certificates of authorities; "": those of the system */
+};
+
+/* Nothing is asked yet. Returns ERR_SYSTEM; ERR_MEMORY. */
+err_t schema_registry_open(const struct schema_registry_access *access, struct schema_registry **out);
+void schema_registry_close(struct schema_registry **r);
+
+/* Ask for a schema.
+ *
+ * out  the registry's answer, which avro_schemas.h reads; the caller releases it with json_decref()
+ *
+ * Returns ERR_REGISTRY if another attempt may succeed: it does not answer, or does not let us in; ERR_WIRE if it has no
+ * schema of Avro with this id. Both with the reason. */
+err_t schema_registry_get(struct schema_registry *r, uint32_t id, json_t **out);
+
+#endif
