@@ -30,8 +30,9 @@ static void send_letter(struct catalogue *c, const struct topic_record *record, 
 /* Find the schema of a record. One that cannot be asked for now is an obstacle: the record must not be taken. */
 static err_t find_schema(const struct catalogue *c, const struct topic_record *record, struct obstacle *obstacle)
 {
+  if (!topic_positions_is_new(&c->topic.positions, record))
+    return ERR_OK;
   err_code_t err = item_format_prepare(&c->gather.format, record);
-
   if (err != ERR_REGISTRY)
     return err;
   *obstacle = (struct obstacle){ err, record->partition, record->offset, "" };

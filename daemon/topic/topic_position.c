@@ -142,6 +142,13 @@ static void move_past(struct topic_positions *t, struct topic_position *p, const
   note_known_end(t, p);
 }
 
+bool topic_positions_is_new(const struct topic_positions *t, const struct topic_record *record)
+{
+  bool is_read = record->partition >= 0 && (size_t)record->partition < t->n;
+
+  return is_read && !record->is_end && record->offset >= t->items[record->partition].position.at.next;
+}
+
 err_t topic_positions_advance(struct topic_positions *t, const struct topic_record *record, bool *is_new)
 {
   if (record->partition < 0 || (size_t)record->partition >= t->n)

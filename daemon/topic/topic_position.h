@@ -65,6 +65,9 @@ err_t topic_positions_add_foreign(struct topic_positions *t);
 /* Is this record, at last->last_offset, the one that was applied? */
 bool topic_position_matches(const struct store_position *last, const struct topic_record *record);
 
+/* Is this a record that topic_positions_advance() will call new? Not the end of a partition. */
+bool topic_positions_is_new(const struct topic_positions *t, const struct topic_record *record);
+
 /* Move a partition's position past a record. `is_new` tells whether the record must be applied.
  * Returns ERR_DISCONTINUITY when the record shows that the topic is another one. */
 err_t topic_positions_advance(struct topic_positions *t, const struct topic_record *record, bool *is_new);

@@ -143,21 +143,21 @@ def time_text(seconds):
 class FormatCase(Case):
     """Tests that each have a daemon with a format, and a table of what the items should be."""
 
-    def open(self, catalogue):
-        self.system = System({"books": model}, {}, {"catalogue": catalogue}, name=self.id(), types=TYPES)
+    def open(self, catalogue, bootstrap=None):
+        self.system = System({"books": model}, {}, {"catalogue": catalogue}, bootstrap, name=self.id(), types=TYPES)
         self.addCleanup(self.system.close)
         self.system.open()
         self.rows, self.ends, self.bad, self.ids = Rows(self.system.rng), {}, {}, itertools.count()
         self.items = {}  # key -> (vector or None, attributes)
 
-    def write(self, key, value, due=None):
+    def write(self, key, value, due=None, **where):
         """Write a record. due: words of the dead letter that it becomes."""
         def note(error, message):
             assert error is None, error
             self.ends[message.partition()] = max(self.ends.get(message.partition(), 0), message.offset() + 1)
             if due:
                 self.bad[message.topic(), message.partition(), message.offset()] = due
-        self.system.put_raw(key, value, on_delivery=note)
+        self.system.put_raw(key, value, on_delivery=note, **where)
 
     def ask(self, text=""):
         positions = [pb.Position(partition=p, next=n) for p, n in self.ends.items()]
@@ -181,6 +181,8 @@ class FormatCase(Case):
         for place, due in self.bad.items():
             self.assertIn(due, dict(letters[place].headers)["sluice.reason"].decode())
 
+
+class Formats(FormatCase):
     # ---------------------------------------------------------------------------------------------------------- JSON
 
     def put_row(self, number):
