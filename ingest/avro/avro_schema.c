@@ -302,10 +302,12 @@ static err_t make_type(struct maker *m, const struct scope *scope, const json_t 
   FAIL(ERR_CONFIG, "%s: expected a type: a name, a list or an object", scope->field);
 }
 
-err_t avro_schema_make(const json_t *schema, struct region *r, const struct avro_type **out)
+err_t avro_schema_make(const json_t *others, const json_t *schema, struct region *r, const struct avro_type **out)
 {
   struct maker m = { .region = r };
   const struct scope scope = { .space = "", .field = "the schema" };
 
+  for (size_t i = 0; i < json_array_size(others); i++)
+    TRY(make_type(&m, &scope, json_array_get(others, i), out));
   return make_type(&m, &scope, schema, out);
 }

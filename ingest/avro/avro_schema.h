@@ -44,7 +44,9 @@ struct avro_type {
 
 /* Make the type that a schema describes. It lives in the region, and may contain itself.
  *
+ * others  a list of schemas whose types it may name, each after those that it needs itself; NULL: there are none
+ *
  * Returns ERR_CONFIG with what is wrong and where; ERR_MEMORY. Thread: the one that owns the region. */
-err_t avro_schema_make(const json_t *schema, struct region *r, const struct avro_type **out);
+err_t avro_schema_make(const json_t *others, const json_t *schema, struct region *r, const struct avro_type **out);
 
 #endif

@@ -91,9 +91,9 @@ static void free_schema(struct schema **s)
   mem_free(s);
 }
 
-static err_t make_schema(const char *path, const json_t *json, struct schema *s)
+static err_t make_schema(const char *path, const json_t *others, const json_t *json, struct schema *s)
 {
-  err_code_t err = avro_schema_make(json, &s->region, &s->type);
+  err_code_t err = avro_schema_make(others, json, &s->region, &s->type);
 
   if (err == ERR_CONFIG)
     FAIL(err, "%s: %s", path, err_message());
@@ -101,12 +101,12 @@ static err_t make_schema(const char *path, const json_t *json, struct schema *s)
 }
 
 /* Add a schema. The caller holds the mutex, or is alone. */
-static err_t add_json(struct avro_schemas *s, const char *from, uint32_t id, const json_t *json)
+static err_t add_json(struct avro_schemas *s, const char *from, uint32_t id, const json_t *others, const json_t *json)
 {
   AUTO(free_schema) struct schema *schema = NULL;
 
   TRY(mem_array(1, sizeof *schema, &schema));
-  TRY(make_schema(from, json, schema));
+  TRY(make_schema(from, others, json, schema));
   schema->id = id;
   schema->next = s->first;
   s->first = schema;
@@ -119,7 +119,7 @@ static err_t add_file(struct avro_schemas *s, const char *path, uint32_t id, boo
   AUTO(json_decrefp) json_t *json = NULL;
 
   TRY(read_json(path, is_there, &json));
-  return add_json(s, path, id, json);
+  return add_json(s, path, id, NULL, json);
 }
 
 /* Is it the name of a schema's file, such as 17.avsc? */
@@ -227,11 +227,10 @@ void avro_schemas_close(struct avro_schemas **s)
 static err_t fetch(struct avro_schemas *s, uint32_t id)
 {
   AUTO(json_decrefp) json_t *json = NULL;
-  static const char from[] = "the registry's answer";
+  AUTO(json_decrefp) json_t *others = NULL;
 
-  TRY(schema_registry_get(s->registry, id, &json));
-  TRY(unwrap(from, &json));
-  return add_json(s, from, id, json);
+  TRY(schema_registry_get(s->registry, id, &others, &json));
+  return add_json(s, "the registry's answer", id, others, json);
 }
 
 /* Return what the registry has said a moment ago; NULL: nothing. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a registry's answers mean.
  *
- * Source: Confluent's "Schema Registry API Reference", GET /schemas/ids/{int: id}
+ * Source: Confluent's "Schema Registry API Reference": GET /schemas/ids/{int: id}, and
+ * GET /subjects/{string: subject}/versions/{versionId: version}
  */
 #include "ingest/avro/schema_registry.h"
 
@@ -9,17 +10,21 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "ingest/http/http_client.h"
 
-enum { ANSWER_BYTES_MAX = 4 << 20, URL_BYTES = 2100, SHOWN_BYTES = 200 };
+enum { ANSWER_BYTES_MAX = 4 << 20, SUBJECT_BYTES_MAX = 512, REFERENCES_MAX = 64, SHOWN_BYTES = 200 };
+enum { PATH_BYTES = HTTP_ESCAPED_MAX * SUBJECT_BYTES_MAX + 64, URL_BYTES = 2048 + PATH_BYTES };
 enum { STATUS_OK = 200, STATUS_NOT_FOUND = 404 };
 
 struct schema_registry {
   struct http_client *client;
   char *url;
 };
+
+/* Answers -------------------- */
 
 /* An error's answer has a message. */
 static const char *reason_of(const struct http_answer *answer, json_t *json)
@@ -41,44 +46,129 @@ static err_t fail_with(const struct http_answer *answer, json_t *json, const cha
   FAIL(ERR_REGISTRY, "%s answers with HTTP status %ld: %s", url, answer->status, reason_of(answer, json));
 }
 
-/* A registry may have schemas of other kinds, and Avro's may refer to others. */
-static err_t verify_schema(const json_t *json, const char *url)
+/* Read the schema in an answer: JSON as text. A registry may have schemas of other kinds, too. */
+static err_t read_schema(const json_t *json, const char *url, json_t **out)
 {
   const char *type = json_string_value(json_object_get(json, "schemaType"));
+  const char *text = json_string_value(json_object_get(json, "schema"));
+  json_error_t error;
 
-  if (!json_is_string(json_object_get(json, "schema")))
+  if (!text)
     FAIL(ERR_REGISTRY, "%s answers without a schema: is it the URL of a schema registry?", url);
   if (type && strcmp(type, "AVRO") != 0)
     FAIL(ERR_WIRE, "%s is not a schema of Avro, but of %s", url, log_quote(span_of_str(type)));
-  if (json_array_size(json_object_get(json, "references")) > 0)
-    FAIL(ERR_WIRE, "%s refers to other schemas, which is not supported: register it as one schema", url);
+  *out = json_loads(text, JSON_DECODE_ANY, &error);
+  if (!*out)
+    FAIL(ERR_WIRE, "%s: the text of its member \"schema\" is not JSON: %s", url, error.text);
   return ERR_OK;
 }
 
-static err_t read_answer(const struct http_answer *answer, const char *url, json_t **out)
-{
-  if (answer->status == 0)
-    FAIL(ERR_REGISTRY, "%s does not answer: %s", url, answer->trouble);
-  if (answer->is_cut)
-    FAIL(ERR_WIRE, "%s answers with more than %d bytes", url, ANSWER_BYTES_MAX);
-  *out = json_loadb(answer->body, answer->n_body, 0, NULL);
-  return answer->status == STATUS_OK ? verify_schema(*out, url) : fail_with(answer, *out, url);
-}
+/* Asking -------------------- */
 
-err_t schema_registry_get(struct schema_registry *r, uint32_t id, json_t **out)
+/* What is asked for one id. */
+struct inquiry {
+  struct schema_registry *registry;
+  _Atomic int64_t end_ns;
+  json_t *others; /* the list */
+  json_t *known;  /* an object with the path of each schema that was asked for */
+};
+
+/* Ask for the answer at a path, and for the schema in it. */
+static err_t ask(struct inquiry *inquiry, const char *path, json_t **answer, json_t **schema)
 {
-  const _Atomic int64_t never = INT64_MAX;
-  AUTO(json_decrefp) json_t *json = NULL;
-  struct http_answer answer;
+  struct http_answer http;
   char url[URL_BYTES];
 
-  snprintf(url, sizeof url, "%s/schemas/ids/%" PRIu32, r->url, id);
-  http_client_ask(r->client, url, NULL, &never, &answer);
-  TRY(read_answer(&answer, url, &json));
-  *out = json;
-  json = NULL;
+  snprintf(url, sizeof url, "%s%s", inquiry->registry->url, path);
+  http_client_ask(inquiry->registry->client, url, NULL, &inquiry->end_ns, &http);
+  if (http.status == 0)
+    FAIL(ERR_REGISTRY, "%s does not answer: %s", url, http.trouble);
+  if (http.is_cut)
+    FAIL(ERR_WIRE, "%s answers with more than %d bytes", url, ANSWER_BYTES_MAX);
+  *answer = json_loadb(http.body, http.n_body, 0, NULL);
+  return http.status == STATUS_OK ? read_schema(*answer, url, schema) : fail_with(&http, *answer, url);
+}
+
+/* Make the path of a schema that another one refers to. */
+static err_t make_path(const json_t *reference, char out[PATH_BYTES])
+{
+  const char *subject = json_string_value(json_object_get(reference, "subject"));
+  const json_t *version = json_object_get(reference, "version");
+  char escaped[HTTP_ESCAPED_MAX * SUBJECT_BYTES_MAX + 1];
+
+  if (!subject || strlen(subject) > SUBJECT_BYTES_MAX || !json_is_integer(version))
+    FAIL(ERR_WIRE, "the registry names no subject of at most %d bytes, or no version, in its references",
+         SUBJECT_BYTES_MAX);
+  http_client_escape(subject, escaped);
+  snprintf(out, PATH_BYTES, "/subjects/%s/versions/%" JSON_INTEGER_FORMAT, escaped, json_integer_value(version));
   return ERR_OK;
 }
+
+static err_t add_references(struct inquiry *inquiry, const json_t *answer);
+
+static err_t add_reference(struct inquiry *inquiry, const json_t *reference)
+{
+  AUTO(json_decrefp) json_t *answer = NULL;
+  AUTO(json_decrefp) json_t *schema = NULL;
+  char path[PATH_BYTES];
+
+  TRY(make_path(reference, path));
+  if (json_object_get(inquiry->known, path))
+    return ERR_OK;
+  if (json_object_size(inquiry->known) == REFERENCES_MAX)
+    FAIL(ERR_WIRE, "it refers to more than %d other schemas", REFERENCES_MAX);
+  if (json_object_set_new(inquiry->known, path, json_true()) != 0)
+    FAIL(ERR_MEMORY, "no memory for a schema");
+  TRY(ask(inquiry, path, &answer, &schema));
+  TRY(add_references(inquiry, answer));
+  if (json_array_append(inquiry->others, schema) != 0)
+    FAIL(ERR_MEMORY, "no memory for a schema");
+  return ERR_OK;
+}
+
+/* Add the schemas that an answer refers to, each after those that it refers to itself. A registry takes a schema only
+ * after those, so there is no circle; `known` would end one. */
+static err_t add_references(struct inquiry *inquiry, const json_t *answer)
+{
+  const json_t *references = json_object_get(answer, "references");
+
+  for (size_t i = 0; i < json_array_size(references); i++)
+    TRY(add_reference(inquiry, json_array_get(references, i)));
+  return ERR_OK;
+}
+
+static err_t get(struct inquiry *inquiry, uint32_t id, json_t **out)
+{
+  AUTO(json_decrefp) json_t *answer = NULL;
+  AUTO(json_decrefp) json_t *schema = NULL;
+  char path[PATH_BYTES];
+
+  if (!inquiry->others || !inquiry->known)
+    FAIL(ERR_MEMORY, "no memory for a schema");
+  snprintf(path, sizeof path, "/schemas/ids/%" PRIu32, id);
+  TRY(ask(inquiry, path, &answer, &schema));
+  TRY(add_references(inquiry, answer));
+  *out = schema;
+  schema = NULL;
+  return ERR_OK;
+}
+
+err_t schema_registry_get(struct schema_registry *r, uint32_t id, json_t **others, json_t **out)
+{
+  struct inquiry inquiry = {
+    .registry = r,
+    .end_ns = clock_now_ns() + SCHEMA_REGISTRY_MS * CLOCK_NS_PER_MS,
+    .others = json_array(),
+    .known = json_object(),
+  };
+  err_code_t err = get(&inquiry, id, out);
+
+  json_decref(inquiry.known);
+  *others = inquiry.others;
+  return err;
+}
+
+/* Opening -------------------- */
 
 err_t schema_registry_open(const struct schema_registry_access *access, struct schema_registry **out)
 {

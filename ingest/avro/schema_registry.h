@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A schema registry: schemas of Avro by their ids, over HTTP. Confluent's interface, which others have too:
- * GET URL/schemas/ids/ID.
+ * GET URL/schemas/ids/ID and, for what a schema refers to, GET URL/subjects/SUBJECT/versions/VERSION.
  *
  * Thread: one. Blocks: SCHEMA_REGISTRY_MS at most.
  */
@@ -28,12 +28,12 @@ struct schema_registry_access {
 err_t schema_registry_open(const struct schema_registry_access *access, struct schema_registry **out);
 void schema_registry_close(struct schema_registry **r);
 
-/* Ask for a schema.
+/* Ask for a schema, and for those that it refers to.
  *
- * out  the registry's answer, which avro_schemas.h reads; the caller releases it with json_decref()
+ * others  out: a list of these, for avro_schema_make(). The caller releases it and the schema with json_decref()
  *
  * Returns ERR_REGISTRY if another attempt may succeed: it does not answer, or does not let us in; ERR_WIRE if it has no
- * schema of Avro with this id. Both with the reason. */
-err_t schema_registry_get(struct schema_registry *r, uint32_t id, json_t **out);
+ * schema of Avro with this id; ERR_MEMORY. The first two with the reason. */
+err_t schema_registry_get(struct schema_registry *r, uint32_t id, json_t **others, json_t **out);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <curl/curl.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -79,6 +80,19 @@ void http_client_ask(struct http_client *c, const char *url, const struct span *
     curl_easy_getinfo(c->request, CURLINFO_RESPONSE_CODE, &out->status);
   else
     snprintf(out->trouble, sizeof out->trouble, "%s", *c->trouble ? c->trouble : curl_easy_strerror(result));
+}
+
+void http_client_escape(const char *text, char *out)
+{
+  static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"; /* RFC 3986, 2.3 */
+
+  for (; *text; text++) {
+    if (strchr(plain, *text))
+      *out++ = *text;
+    else
+      out += sprintf(out, "%%%02X", (unsigned char)*text);
+  }
+  *out = '\0';
 }
 
 /* ---- Opening ---- */

@@ -47,4 +47,11 @@ void http_client_close(struct http_client **c);
 void http_client_ask(struct http_client *c, const char *url, const struct span *post, const _Atomic int64_t *give_up_ns,
                      struct http_answer *out);
 
+enum { HTTP_ESCAPED_MAX = 3 }; /* bytes for one byte of text */
+
+/* Escape a text for a step of a URL's path.
+ *
+ * out  [HTTP_ESCAPED_MAX * bytes of the text + 1] */
+void http_client_escape(const char *text, char *out);
+
 #endif

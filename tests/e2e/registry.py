@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A schema registry for tests: GET /schemas/ids/ID, as Confluent's answers it."""
+"""A schema registry for tests: GET of schemas by id, and of versions of subjects, as Confluent's answers it."""
 
 import base64
 import json
+import re
 import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import unquote
 
 
 class Registry:
-    """Has schemas by id, as text. code: another status than 200 for all answers. login: who may ask, as user:password.
+    """Has schemas by id: text, or what the registry answers. subjects: the same by SUBJECT/VERSION. code: another status than 200 for all answers. login: who may ask, as user:password.
     certificate: paths of a certificate and its key; then it is asked by TLS."""
 
-    def __init__(self, schemas, login=None, certificate=None):
-        self.schemas, self.code, self.asked = dict(schemas), 200, []
+    def __init__(self, schemas, login=None, certificate=None, subjects=None):
+        self.schemas, self.subjects, self.code, self.asked = dict(schemas), subjects or {}, 200, []
         due = login and "Basic " + base64.b64encode(login.encode()).decode()
         registry = self
 
@@ -45,15 +47,21 @@ class Registry:
         self.asked.append(path)
         if self.code != 200:
             return refusal(self.code, self.code, "The store is not ready")
-        name = path.removeprefix("/schemas/ids/")
-        if name == path or not name.isdigit():
-            return refusal(404, 404, "HTTP 404 Not Found")
-        text = self.schemas.get(int(name))
-        return (200, {"schema": text}) if text else refusal(404, 40403, f"Schema {name} not found")
+        if found := re.fullmatch(r"/schemas/ids/(\d+)", path):
+            return found_or(self.schemas.get(int(found[1])), f"Schema {found[1]} not found", 40403)
+        if found := re.fullmatch(r"/subjects/([^/]+)/versions/(\d+)", path):
+            return found_or(self.subjects.get(f"{unquote(found[1])}/{found[2]}"), "Subject not found", 40401)
+        return refusal(404, 404, "HTTP 404 Not Found")
 
     def close(self):
         self.server.shutdown()
         self.server.server_close()
+
+
+def found_or(schema, message, error_code):
+    if schema is None:
+        return refusal(404, error_code, message)
+    return 200, {"schema": schema} if isinstance(schema, str) else schema
 
 
 def refusal(code, error_code, message):

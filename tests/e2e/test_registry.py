@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of a catalogue topic in Avro whose schemas a schema registry has."""
 
+import base64
+import json
+import struct
 import unittest
 from pathlib import Path
 
@@ -104,11 +107,32 @@ class WithRegistry(test_formats.FormatCase):
         missing = "/schemas/ids/11 answers \"Schema 11 not found\""
         self.write(b"k1", frame_of(11) + b"x", "schema 11: the registry does not have it: http://")
         self.write(b"k1", frame_of(11) + b"y", missing)
-        self.write(b"k1", frame_of(9) + b"x", 'schema 9: the registry\'s answer: the text of its member "schema" is not')
+        self.write(b"k1", frame_of(9) + b"x", 'ids/9: the text of its member "schema" is not JSON')
         self.write(b"k1", frame_of(10) + b"\x02", "Avro, but an integer where an object is expected")
         self.check()
         self.assertEqual(self.registry.asked.count("/schemas/ids/11"), 1)
         self.assertEqual(self.found(), found)
+        self.system.daemon.stop()
+
+    def test_a_schema_that_refers_to_others(self):
+        """Film refers to Sku and to Tag, and both to Text, which is asked for once."""
+        def answer(form, *references):
+            return {"schema": json.dumps(form), "references": [
+                {"name": f"shop.{name}", "subject": f"shop/{name} v", "version": 3} for name in references]}
+        text = {"type": "fixed", "name": "Text", "namespace": "shop", "size": 2}
+        sku, tag = ({"type": "record", "name": name, "namespace": "shop", "fields": [{"name": "id", "type": "Text"}]}
+                    for name in ("Sku", "Tag"))
+        film = {"type": "record", "name": "Film", "namespace": "shop", "fields": [
+            {"name": "sku", "type": "Sku"}, {"name": "tag", "type": ["null", "shop.Tag"]},
+            {"name": "embedding", "type": {"type": "array", "items": "float"}}]}
+        self.open_registry(Registry({5: answer(film, "Sku", "Tag"), 6: answer(film, "Gone")}, subjects={
+            "shop/Sku v/3": answer(sku, "Text"), "shop/Tag v/3": answer(tag, "Text"), "shop/Text v/3": answer(text)}))
+        value = b"k1" + b"\x02" + b"xy" + b"\x04" + struct.pack("<2f", 3, 4) + b"\0"
+        self.write(b"k1", frame_of(5) + value)
+        self.write(b"k1", frame_of(6) + value, 'versions/3 answers "Subject not found"')
+        self.items[base64.b64encode(b"k1").decode()] = [3, 4], {}  # a fixed is read as Base64 text
+        self.check()
+        self.assertEqual(len(self.registry.asked), 4 + 2)
         self.system.daemon.stop()
 
     def test_a_registry_that_lets_nobody_in(self):

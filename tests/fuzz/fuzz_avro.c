@@ -41,7 +41,7 @@ static const struct avro_type *type_of_schema(void)
 
   if (!type) {
     json_t *json = json_loads(schema, 0, NULL);
-    CHECK(json && avro_schema_make(json, &kept, &type) == ERR_OK);
+    CHECK(json && avro_schema_make(NULL, json, &kept, &type) == ERR_OK);
     json_decref(json);
   }
   return type;
@@ -68,7 +68,7 @@ static void check_schema(struct span bytes)
 
   if (!json)
     return;
-  err_code_t err = avro_schema_make(json, &region, &type);
+  err_code_t err = avro_schema_make(NULL, json, &region, &type);
   CHECK(err == ERR_OK || err == ERR_CONFIG);
   if (err == ERR_OK)
     check_value(type, bytes);

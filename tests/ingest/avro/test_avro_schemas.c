@@ -238,8 +238,9 @@ static void what_the_registry_does_not_have_is_refused(void **state)
     { 404, "{\"error_code\": 40403, \"message\": \"Schema 8 not found\"}",
       "/schemas/ids/8 answers \"Schema 8 not found\"" },
     { 200, "{\"schemaType\": \"PROTOBUF\", \"schema\": \"x\"}", "is not a schema of Avro, but of \"PROTOBUF\"" },
-    { 200, "{\"schema\": \"\\\"int\\\"\", \"references\": [{\"name\": \"a\"}]}", "refers to other schemas" },
-    { 200, "{\"schema\": \"{\"}", "the registry's answer: the text of its member \"schema\" is not JSON" },
+    { 200, "{\"schema\": \"\\\"int\\\"\", \"references\": [{\"name\": \"a\"}]}",
+      "the registry names no subject of at most 512 bytes, or no version, in its references" },
+    { 200, "{\"schema\": \"{\"}", "/schemas/ids/11: the text of its member \"schema\" is not JSON" },
     { 200, "{\"schema\": \"\\\"flaot\\\"\"}", "the registry's answer: the schema: there is no type \"flaot\"" },
   };
   const struct avro_type *type;

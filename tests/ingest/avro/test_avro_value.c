@@ -30,7 +30,7 @@ static err_code_t make(const char *schema, const struct avro_type **out)
   json_t *json = json_loads(schema, JSON_DECODE_ANY, &error);
 
   assert_non_null(json);
-  err_code_t err = avro_schema_make(json, &region, out);
+  err_code_t err = avro_schema_make(NULL, json, &region, out);
   json_decref(json);
   return err;
 }
