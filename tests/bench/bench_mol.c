@@ -14,7 +14,7 @@
 #include "tests/bench/bench_peer.h"
 #include "tests/bench/mol_oracle.h"
 
-enum { K = 100, POOL_ROUNDS = 3, QUERIES = POOL_ROUNDS * BENCH_BATCH_MAX, REF_ITEMS = 160, SAMPLE = 3000 };
+enum { POOL_ROUNDS = 3, QUERIES = POOL_ROUNDS * BENCH_BATCH_MAX, REF_ITEMS = 160, SAMPLE = 3000 };
 
 /* The score range is 40: logits lie within +- 1 / temperature. */
 static const double TOLERANCE = 1e-5 * 40;
@@ -59,14 +59,14 @@ static void judge_truth(struct bench *b, size_t query)
   }
 }
 
-/* Find the K + 1 best of every query of the pool, by brute force. */
+/* Find the k + 1 best of every query of the pool, by brute force. */
 static void find_truth(struct bench *b)
 {
   static struct engine_racer racer;
   static struct found found[BENCH_BATCH_MAX];
 
   bench_check(
-      engine_racer_init(&b->engine, "brute_force", b->data.queries, QUERIES, MOL_DIM, K + 1, BENCH_BATCH_MAX, &racer));
+      engine_racer_init(&b->engine, "brute_force", b->data.queries, QUERIES, MOL_DIM, b->options.k + 1, BENCH_BATCH_MAX, &racer));
   for (size_t r = 0; r < POOL_ROUNDS; r++) {
     engine_racer_search(&racer, r);
     engine_racer_collect(&racer, found);
@@ -108,7 +108,7 @@ static double score_of(void *context, size_t round, size_t query, uint32_t item)
 /* The scalar level is far too slow for the whole catalogue: time a few items and scale the result up. */
 static void add_scalar(struct bench *b, struct race *race, struct engine_racer *engine_racer)
 {
-  bench_check(engine_racer_init(&b->ref_engine, "brute_force", b->data.queries, QUERIES, MOL_DIM, K, race->batch,
+  bench_check(engine_racer_init(&b->ref_engine, "brute_force", b->data.queries, QUERIES, MOL_DIM, b->options.k, race->batch,
                                 engine_racer));
   struct racer *racer = race_add(race, "scalar", engine_racer, engine_racer_run, NULL);
   racer->scale = (double)b->data.n_items / REF_ITEMS;
@@ -123,7 +123,7 @@ static void add_methods(struct bench *b, struct race *race, struct engine_racer 
 {
   for (size_t i = 0; i < b->options.n_methods; i++) {
     const char *method = b->options.methods[i];
-    if (engine_racer_init(&b->engine, method, b->data.queries, QUERIES, MOL_DIM, K, race->batch, &racers[i]) !=
+    if (engine_racer_init(&b->engine, method, b->data.queries, QUERIES, MOL_DIM, b->options.k, race->batch, &racers[i]) !=
         ERR_OK) {
       report_skipped(&b->options, method, err_message());
       continue;
@@ -142,7 +142,7 @@ static void race_at(struct bench *b, size_t batch)
   AUTO(race_fini) struct race race = { 0 };
 
   b->batch = batch;
-  bench_check(race_init(&b->options, b->data.n_items, K, batch, &race));
+  bench_check(race_init(&b->options, b->data.n_items, b->options.k, batch, &race));
   race.variant = b->variant;
   race.context = b;
   race.truth_of = truth_of;
@@ -196,6 +196,7 @@ int main(int argc, char **argv)
   static const struct bench_options defaults = {
     .workload = "mol",
     .items = 674044,
+    .k = 100,
     .seconds = 15,
     .methods = { "average(4000)", "combined(100,1000)", "per_embedding(100)", "two_pass", "exact", "brute_force" },
     .n_methods = 6,

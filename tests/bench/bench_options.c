@@ -51,7 +51,7 @@ static void refuse(const char *argument)
 {
   fprintf(stderr,
           "bench: error: argument '%s' cannot be used\n"
-          "usage: bench_NAME [--items N] [--threads N] [--seconds S] [--methods M...] [--json | --markdown] [--peers "
+          "usage: bench_NAME [--items N] [--threads N] [--k N] [--seconds S] [--methods M...] [--json | --markdown] [--peers "
           "FOLDER]\n",
           argument);
   exit(2);
@@ -64,6 +64,15 @@ static double number(const char *text, double least)
 
   if (!text || *end || !(value >= least))
     refuse(text ? text : "");
+  return value;
+}
+
+static double number_within(const char *text, double least, double most)
+{
+  double value = number(text, least);
+
+  if (value > most)
+    refuse(text);
   return value;
 }
 
@@ -92,6 +101,8 @@ static void read_line(int argc, char **argv, struct bench_options *out)
       out->items = (size_t)number(argv[++i], 1000);
     else if (strcmp(argv[i], "--threads") == 0)
       out->threads = (size_t)number(argv[++i], 1);
+    else if (strcmp(argv[i], "--k") == 0 && out->k > 0)
+      out->k = (uint32_t)number_within(argv[++i], 1, BENCH_K_MAX - 1);
     else if (strcmp(argv[i], "--seconds") == 0)
       out->seconds = number(argv[++i], 0.001);
     else if (strcmp(argv[i], "--methods") == 0)

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "tests/support/dice.h"
 
-enum { BENCH_METHODS_MAX = 16 };
+enum { BENCH_METHODS_MAX = 16, BENCH_K_MAX = 2048 };
 
 enum bench_format { BENCH_TABLE, BENCH_JSON, BENCH_MARKDOWN };
 
@@ -14,6 +14,7 @@ struct bench_options {
   const char *workload;
   size_t items;
   size_t threads; /* that share a search, or the networks of items: for the workloads "threads" and "apply" */
+  uint32_t k;     /* hits of a search: for the workload "mol"; 0: each race of the workload has its own */
   double seconds; /* time limit of each method in each race */
   enum bench_format format;
   const char *methods[BENCH_METHODS_MAX];
@@ -24,8 +25,8 @@ struct bench_options {
   char dir[256]; /* temporary folder in TMPDIR or /tmp, for the model and the peers' inputs */
 };
 
-/* Parse --items N, --threads N, --seconds S, --methods M..., --json, --markdown and --peers FOLDER. `defaults` gives
- * the workload, and the items, seconds and methods that the command line omits. Prints the seed to stderr, makes the
+/* Parse --items N, --threads N, --k N, --seconds S, --methods M..., --json, --markdown and --peers FOLDER. `defaults`
+ * gives the workload, and the items, k, seconds and methods that the command line omits. Prints the seed to stderr, makes the
  * temporary folder, and exits with status 2 on a bad command line. */
 void bench_begin(int argc, char **argv, const struct bench_options *defaults, struct bench_options *out);
 

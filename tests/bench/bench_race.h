@@ -7,7 +7,7 @@
 #include "base/query.h"
 #include "tests/bench/bench_report.h"
 
-enum { BENCH_K_MAX = 2048, BENCH_BATCH_MAX = 32, RACERS_MAX = 24, RACE_ROUNDS_MAX = 400 };
+enum { BENCH_BATCH_MAX = 32, RACERS_MAX = 24, RACE_ROUNDS_MAX = 400 };
 
 /* A method's answer to one query. */
 struct found {
