@@ -176,12 +176,21 @@ static err_t copy_locked(const char *path, struct target *to, struct target *see
   return err_give_back(&kept);
 }
 
+/* A copy in the store would be moved or lost with it. */
+static err_t verify_apart(const char *path, const char *to)
+{
+  if (store_path_is_within(to, path))
+    FAIL(ERR_STORE, "directory %s is within the store %s that is copied: name one outside it", to, path);
+  return ERR_OK;
+}
+
 err_t store_backup_copy(const char *path, const char *to)
 {
   char seen[PATH_MAX];
   struct target items_to = { .path = to }, seen_to = { .path = seen };
 
   TRY(store_path_verify_store(path));
+  TRY(verify_apart(path, to));
   TRY(store_path_join(to, "data.mdb", items_to.file));
   TRY(store_path_join(to, STORE_PATH_SEEN, seen));
   TRY(store_path_join(seen, "data.mdb", seen_to.file));

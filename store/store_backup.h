@@ -12,11 +12,12 @@
  *
  * Model files that came through a topic are copied too.
  *
- * to  a directory that does not exist, or that is empty; its parent must exist. It is locked meanwhile
+ * to  a directory outside the store that does not exist, or that is empty; its parent must exist. It is locked
+ * meanwhile
  *
- * Returns ERR_STORE when there is no store, or when something is in `to`; ERR_STORE_IN_USE when another process uses
- * `to`; ERR_STORE_CORRUPT; ERR_STORE_FULL. Each has the path and the remedy. After an error, what this call made is
- * gone; a directory stays that another process has begun to use.
+ * Returns ERR_STORE when there is no store, or when something is in `to`, or when it is within the store;
+ * ERR_STORE_IN_USE when another process uses `to`; ERR_STORE_CORRUPT; ERR_STORE_FULL. Each has the path and the remedy.
+ * After an error, what this call made is gone; a directory stays that another process has begun to use.
  */
 err_t store_backup_copy(const char *path, const char *to);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Joining, looking for and syncing paths. */
+/* Joining, comparing, looking for and syncing paths. */
 #include "store/store_path.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,6 +40,26 @@ err_t store_path_verify_store(const char *directory)
   if (!is_there)
     FAIL(ERR_STORE, "there is no store in %s", directory);
   return ERR_OK;
+}
+
+/* Resolve the path of a folder, or of its parent if the folder is not there yet. */
+static bool resolve(const char *path, char out[PATH_MAX])
+{
+  char parent[PATH_MAX];
+
+  if (realpath(path, out))
+    return true;
+  return snprintf(parent, sizeof parent, "%s", path) < PATH_MAX && realpath(dirname(parent), out);
+}
+
+bool store_path_is_within(const char *path, const char *folder)
+{
+  char inner[PATH_MAX], outer[PATH_MAX];
+
+  if (!resolve(path, inner) || !realpath(folder, outer))
+    return false;
+  size_t n = strlen(outer);
+  return strncmp(inner, outer, n) == 0 && (inner[n] == '/' || inner[n] == '\0');
 }
 
 err_t store_path_sync(const char *path)

@@ -20,6 +20,9 @@ err_t store_path_find_store(const char *directory, bool *out);
 /* Verify that it has one. Returns ERR_STORE with the directory. */
 err_t store_path_verify_store(const char *directory);
 
+/* Is the path this folder, or somewhere in it? It need not be there yet, but its parent. */
+bool store_path_is_within(const char *path, const char *folder);
+
 /* Make a file or a folder durable. Returns ERR_STORE_FULL; ERR_STORE. */
 err_t store_path_sync(const char *path);
 

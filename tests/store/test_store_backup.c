@@ -138,6 +138,27 @@ static void nothing_is_overwritten(void **state)
   assert_int_equal(store_backup_verify("/nowhere", &(struct store_contents){ 0 }), ERR_STORE);
 }
 
+static void a_copy_into_the_store_itself_is_refused(void **state)
+{
+  struct fixture *f = *state;
+  char store[PATH_MAX], copy[PATH_MAX], path[PATH_MAX];
+
+  fill_and_close(f, store, copy);
+  static const char *const within[] = { "", "/.", "/copy", "/copy/", "/seen", "/seen/copy" };
+  for (size_t i = 0; i < sizeof within / sizeof within[0]; i++) {
+    snprintf(path, sizeof path, "%.4000s%s", store, within[i]);
+    assert_int_equal(store_backup_copy(store, path), ERR_STORE);
+    assert_says("is within the store");
+  }
+  assert_int_equal(symlink(store, copy), 0); /* another name of the store */
+  snprintf(path, sizeof path, "%.4000s/copy", copy);
+  assert_int_equal(store_backup_copy(store, path), ERR_STORE);
+  assert_says("name one outside it");
+  assert_int_equal(unlink(copy), 0);
+  assert_contents(store);
+  assert_ok(store_backup_copy(store, copy)); /* its path only begins like that of the store */
+}
+
 static void assert_private(const char *directory, const char *name)
 {
   char path[PATH_MAX];
@@ -293,6 +314,7 @@ int main(void)
     STORE_TEST(a_copy_has_everything),
     STORE_TEST(a_copy_has_the_model_files),
     STORE_TEST(nothing_is_overwritten),
+    STORE_TEST(a_copy_into_the_store_itself_is_refused),
     STORE_TEST(others_may_not_read_a_copy),
     STORE_TEST(a_directory_that_a_daemon_opens_is_left_alone),
     STORE_TEST(a_directory_that_cannot_be_locked_does_not_stay),

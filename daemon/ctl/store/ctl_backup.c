@@ -19,9 +19,11 @@ const struct ctl_command ctl_backup_command = {
   .name = "backup",
   .arguments = "DIRECTORY",
   .summary = "copy the store while the daemon serves it, and verify the copy",
-  .help = "The directory must be new or empty. The copy has the items and the positions of one moment, and what users\n"
-          "have seen of another one. Run it on the daemon's machine, as the daemon's user. While it runs, the store\n"
-          "cannot reuse the pages that updates free, so its file may grow. If it was killed, the next backup or a\n"
-          "restart of the daemon makes them usable again.\n",
+  .help = "The directory must be new or empty, and outside the store. The copy has the items and the positions of one\n"
+          "moment, and what users have seen of another one. Run it on the daemon's machine, as the daemon's user. "
+          "While it\n"
+          "runs, the store cannot reuse the pages that updates free, so its file may grow. If it was killed, the next "
+          "backup\n"
+          "or a restart of the daemon makes them usable again.\n",
   .run = run_backup,
 };
