@@ -554,6 +554,17 @@ class Generations(Rollout):
         self.ask()  # whatever was written has been read
         self.assertEqual({g: row["phase"] for g, row in self.rows().items()}, {1: "removed", 2: "ready", 3: "ready"})
 
+    def test_the_script_adds_nothing_if_the_items_cannot_be_read(self):
+        items = self.system.folder / "wrong.jsonl"
+        for text, reason in ((None, f"the items' file {items} cannot be read"),
+                             ('{"key": "a", "value": null}\n{"key": \n', f"a line of {items} is not an item")):
+            if text:
+                items.write_text(text)
+            done = self.retrain(paths[2], items)
+            self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+            self.assertIn(reason, done.stderr)
+            self.assertEqual(list(self.rows()), [1])
+
 
 if __name__ == "__main__":
     data.main()
