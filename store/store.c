@@ -77,23 +77,52 @@ static err_t open_tables(struct store *s)
   TRY(env_read(s->env, look, &l));
   if (!l.is_new)
     return ERR_OK;
+  if (s->env->is_to_read)
+    FAIL(ERR_STORE, "store %s has no tables yet: a daemon makes them when it starts", s->env->path);
   TRY(env_write(s->env, create, s));
   return env_read(s->env, look, &l);
+}
+
+static err_t make_store(struct store **out)
+{
+  struct store *s;
+
+  TRY(mem_array(1, sizeof *s, &s));
+  s->clock_unix_ms = clock_unix_ms;
+  s->max_items = UINT64_MAX;
+  s->has_leftovers = true;
+  *out = s;
+  return ERR_OK;
+}
+
+static err_t load_all(struct store *s, bool reads_values)
+{
+  TRY(env_check_pages(s->env, reads_values));
+  TRY(open_tables(s));
+  store_begin_log(s);
+  store_publish_stats(s);
+  return ERR_OK;
 }
 
 err_t store_open_sized(const char *path, size_t map_bytes, struct store **out)
 {
   AUTO(store_close) struct store *s = NULL;
 
-  TRY(mem_array(1, sizeof *s, &s));
-  s->clock_unix_ms = clock_unix_ms;
-  s->max_items = UINT64_MAX;
-  s->has_leftovers = true;
+  TRY(make_store(&s));
   TRY(env_open(path, map_bytes, &s->env));
-  TRY(env_check_pages(s->env, false)); /* all items are read next, and their checksums verified */
-  TRY(open_tables(s));
-  store_begin_log(s);
-  store_publish_stats(s);
+  TRY(load_all(s, false)); /* all items are read next, and their checksums verified */
+  *out = s;
+  s = NULL;
+  return ERR_OK;
+}
+
+err_t store_open_to_read(const char *path, struct store **out)
+{
+  AUTO(store_close) struct store *s = NULL;
+
+  TRY(make_store(&s));
+  TRY(env_open_to_read(path, &s->env));
+  TRY(load_all(s, true));
   *out = s;
   s = NULL;
   return ERR_OK;

@@ -69,11 +69,28 @@ static int write_file(MDB_env *mdb, struct target *to)
   return rc;
 }
 
-/* Copy an environment. Readers that were killed are cleared first: they keep pages from being reused. */
+/* Can LMDB lock the pages that are read? */
+static bool can_lock_pages(const char *path)
+{
+  char file[PATH_MAX];
+
+  if (store_path_join(path, "lock.mdb", file) != ERR_OK)
+    return false;
+  return faccessat(AT_FDCWD, file, R_OK | W_OK, AT_EACCESS) == 0 ||
+         (errno == ENOENT && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0);
+}
+
+/* Copy an environment. Readers that were killed are cleared first: they keep pages from being reused. Where LMDB cannot
+ * lock pages, as on a read-only mount, it would copy without: then no other process may write meanwhile. */
 static int copy_mdb(MDB_env *mdb, const char *path, struct target *to)
 {
+  AUTO(directory_lock_release) struct directory_lock lock = DIRECTORY_LOCK_NONE;
+  unsigned no_lock = can_lock_pages(path) ? 0 : MDB_NOLOCK;
   int n_stale;
-  int rc = mdb_env_open(mdb, path, MDB_RDONLY | MDB_NOTLS, 0640);
+
+  if (no_lock && directory_lock_acquire_to_read(path, &lock) != ERR_OK)
+    return EACCES;
+  int rc = mdb_env_open(mdb, path, MDB_RDONLY | MDB_NOTLS | no_lock, 0640);
 
   if (rc == MDB_SUCCESS)
     rc = mdb_reader_check(mdb, &n_stale);

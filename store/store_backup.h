@@ -10,7 +10,8 @@
  * the two is copied in one transaction, so it has the items and the positions of one moment, and without free pages.
  * Meanwhile a process that writes cannot reuse the pages that it frees.
  *
- * Model files that came through a topic are copied too.
+ * Model files that came through a topic are copied too. A store that cannot be written is copied if no process has it
+ * open.
  *
  * to  a directory outside the store that does not exist, or that is empty; its parent must exist. It is locked
  * meanwhile
@@ -31,7 +32,8 @@ struct store_contents {
   size_t n_model_files; /* that came through a topic */
 };
 
-/* Read every record of a store that no process has open, and verify its checksum, and that the tables agree.
+/* Read every record of a store that no process has open, and verify its checksum, and that the tables agree. The store
+ * may be one that cannot be written, as on a read-only mount.
  *
  * Returns ERR_STORE_CORRUPT with the first damaged record; ERR_STORE_IN_USE; ERR_STORE. */
 err_t store_backup_verify(const char *path, struct store_contents *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verifying a store, which is opened as the daemon would open it. */
+/* Verifying a store, which is opened without writing to it. */
 #include "store/store_backup.h"
 
 #include <inttypes.h>
@@ -10,8 +10,7 @@
 #include "store/store_path.h"
 #include "store/store_private.h"
 
-/* A small map keeps the file of a copy as small as it is. */
-enum { MAP_BYTES = 1 << 20, SCAN_CHUNK = 512 };
+enum { SCAN_CHUNK = 512 };
 
 static err_t scan_items(struct store *s, uint64_t *n_items)
 {
@@ -112,8 +111,7 @@ static err_t verify_items(const char *path, struct store_contents *out)
 {
   AUTO(store_close) struct store *s = NULL;
 
-  TRY(store_open_sized(path, MAP_BYTES, &s));
-  TRY(env_check_pages(s->env, true));
+  TRY(store_open_to_read(path, &s));
   struct walk walk = { .store = s };
   TRY(store_read(s, check_meta, &walk));
   TRY(scan_items(s, &out->n_items));
@@ -127,9 +125,8 @@ static err_t verify_items(const char *path, struct store_contents *out)
 static err_t verify_seen(const char *path, struct store_contents *out)
 {
   AUTO(seen_store_close) struct seen_store *s = NULL;
-  static const struct seen_store_limits limits = { .max_per_user = UINT32_MAX };
 
-  TRY(seen_store_open_sized(path, &limits, MAP_BYTES, true, &s));
+  TRY(seen_store_open_to_read(path, &s));
   struct walk walk = { .seen = s };
   TRY(env_read(s->env, check_meta, &walk));
   TRY(env_read(s->env, walk_seen, &walk));
@@ -142,7 +139,7 @@ err_t store_backup_verify(const char *path, struct store_contents *out)
   char seen[PATH_MAX];
 
   *out = (struct store_contents){ 0 };
-  TRY(store_path_verify_store(path)); /* opening it would create one */
+  TRY(store_path_verify_store(path));
   TRY(verify_items(path, out));
   TRY(model_files_verify(path, &out->n_model_files));
   TRY(store_path_join(path, STORE_PATH_SEEN, seen));

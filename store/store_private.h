@@ -80,6 +80,10 @@ struct store {
 /* Open a store as store_open() does, with a given size of a new map. Tests use small maps, which fill up soon. */
 err_t store_open_sized(const char *path, size_t map_bytes, struct store **out);
 
+/* Open an existing store that no process has open, and check all of its pages. Only calls that read are allowed: see
+ * env_open_to_read(). Returns the errors of store_open(); ERR_STORE if a daemon has made no tables in it yet. */
+err_t store_open_to_read(const char *path, struct store **out);
+
 /* Return the current catalogue: the one that follows the log. */
 static inline struct side *store_current(struct store *s)
 {

@@ -43,11 +43,11 @@ static err_t lock(int fd, const char *directory, const char *path)
 }
 
 /* Write our process id into the file. A full disk is no failure: the lock itself needs no space. */
-static err_t write_holder(const char *path)
+static err_t write_holder(const char *path, bool must_write)
 {
   int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
 
-  if (fd < 0 && !disk_error_is_full(errno))
+  if (fd < 0 && must_write && !disk_error_is_full(errno))
     FAIL(ERR_STORE, "%s cannot be created: %s: the daemon's user must be able to write there", path, strerror(errno));
   if (fd < 0)
     return ERR_OK;
@@ -57,7 +57,7 @@ static err_t write_holder(const char *path)
   return ERR_OK;
 }
 
-err_t directory_lock_acquire(const char *directory, struct directory_lock *out)
+static err_t acquire(const char *directory, bool must_write, struct directory_lock *out)
 {
   char path[PATH_MAX];
   AUTO(directory_lock_release) struct directory_lock held = DIRECTORY_LOCK_NONE;
@@ -66,13 +66,23 @@ err_t directory_lock_acquire(const char *directory, struct directory_lock *out)
     FAIL(ERR_STORE, "the path of store %.64s... is too long", directory);
   held.fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (held.fd < 0)
-    FAIL(ERR_STORE, "store directory %s cannot be read: %s: the daemon's user must be able to read and write there",
-         directory, strerror(errno));
+    FAIL(ERR_STORE, "store directory %s cannot be read: %s: the daemon's user must be able to read%s there", directory,
+         strerror(errno), must_write ? " and write" : "");
   TRY(lock(held.fd, directory, path));
-  TRY(write_holder(path));
+  TRY(write_holder(path, must_write));
   *out = held;
   held = DIRECTORY_LOCK_NONE;
   return ERR_OK;
+}
+
+err_t directory_lock_acquire(const char *directory, struct directory_lock *out)
+{
+  return acquire(directory, true, out);
+}
+
+err_t directory_lock_acquire_to_read(const char *directory, struct directory_lock *out)
+{
+  return acquire(directory, false, out);
 }
 
 void directory_lock_release(struct directory_lock *l)

@@ -23,6 +23,10 @@ struct directory_lock {
  */
 err_t directory_lock_acquire(const char *directory, struct directory_lock *out);
 
+/* Lock a directory that this process only reads, so it may be one that cannot be written: then no file names the
+ * holder. Returns the same errors. */
+err_t directory_lock_acquire_to_read(const char *directory, struct directory_lock *out);
+
 /* Release the lock. A lock that is not held is accepted. */
 void directory_lock_release(struct directory_lock *lock);
 

@@ -198,26 +198,48 @@ static void on_damage(MDB_env *mdb, const char *reason)
   _exit(ENV_DAMAGED_STATUS);
 }
 
-static err_t open_mdb(struct env *env, size_t map_bytes)
+static err_t create_mdb(struct env *env, size_t map_bytes)
 {
-  MDB_stat stat;
-  size_t old_bytes = old_map_bytes(env->path);
-  int n_stale;
-
-  TRY(reserve_lock_file(env));
   TRY(env_verify(env, mdb_env_create(&env->mdb), "begin"));
   TRY(env_verify(env, mdb_env_set_userctx(env->mdb, env), "begin"));
   TRY(env_verify(env, mdb_env_set_assert(env->mdb, on_damage), "begin"));
   TRY(env_verify(env, mdb_env_set_maxdbs(env->mdb, TABLES_MAX), "set the number of tables"));
   TRY(env_verify(env, mdb_env_set_maxreaders(env->mdb, READERS_MAX), "set the number of readers"));
-  TRY(env_verify(env, mdb_env_set_mapsize(env->mdb, size_max(old_bytes, map_bytes)), "set the map"));
-  TRY(env_verify(env, mdb_env_open(env->mdb, env->path, MDB_NOMETASYNC, 0640), "open"));
+  return env_verify(env, mdb_env_set_mapsize(env->mdb, map_bytes), "set the map");
+}
+
+static err_t note_pages(struct env *env)
+{
+  MDB_stat stat;
+
   TRY(env_verify(env, mdb_env_stat(env->mdb, &stat), "read the page size"));
   env->page_bytes = stat.ms_psize;
   note_usage(env);
+  return ERR_OK;
+}
+
+static err_t open_mdb(struct env *env, size_t map_bytes)
+{
+  size_t old_bytes = old_map_bytes(env->path);
+  int n_stale;
+
+  TRY(reserve_lock_file(env));
+  TRY(create_mdb(env, size_max(old_bytes, map_bytes)));
+  TRY(env_verify(env, mdb_env_open(env->mdb, env->path, MDB_NOMETASYNC, 0640), "open"));
+  TRY(note_pages(env));
   TRY(fit_file(env, old_bytes));
   /* A reading tool that was killed leaves a stale reader, which keeps LMDB from reusing pages. */
   return env_verify(env, mdb_reader_check(env->mdb, &n_stale), "clear stale readers");
+}
+
+/* LMDB's own locks are for processes that have the file open beside this one. The lock on the directory excludes them.
+ */
+static err_t open_mdb_to_read(struct env *env)
+{
+  TRY(create_mdb(env, old_map_bytes(env->path)));
+  TRY(env_verify(env, mdb_env_open(env->mdb, env->path, MDB_RDONLY | MDB_NOLOCK, 0640), "open"));
+  TRY(note_pages(env));
+  return verify_not_cut(env);
 }
 
 /* A reader that begins waits for the writer that waits to grow the map. Otherwise steady readers would keep it out. */
@@ -240,14 +262,37 @@ err_t env_check_pages(struct env *env, bool reads_values)
   return pages_check(env->path, fd, env->page_bytes, reads_values);
 }
 
-err_t env_open(const char *path, size_t map_bytes, struct env **out)
+/* The caller closes it with env_close(), after an error too. */
+static err_t make_env(const char *path, struct env **out)
 {
-  AUTO(env_close) struct env *env = NULL;
+  struct env *env;
 
   TRY(mem_array(1, sizeof *env, &env));
   env->lock = DIRECTORY_LOCK_NONE;
   init_map_lock(env);
-  TRY(mem_copy_str(path, &env->path));
+  *out = env;
+  return mem_copy_str(path, &env->path);
+}
+
+err_t env_open_to_read(const char *path, struct env **out)
+{
+  AUTO(env_close) struct env *env = NULL;
+
+  TRY(make_env(path, &env));
+  env->is_to_read = true;
+  TRY(directory_lock_acquire_to_read(path, &env->lock));
+  TRY(open_mdb_to_read(env));
+  env->txn_id = last_txn_id(env);
+  *out = env;
+  env = NULL;
+  return ERR_OK;
+}
+
+err_t env_open(const char *path, size_t map_bytes, struct env **out)
+{
+  AUTO(env_close) struct env *env = NULL;
+
+  TRY(make_env(path, &env));
   TRY(make_directory(path));
   TRY(directory_lock_acquire(path, &env->lock));
   TRY(open_mdb(env, map_bytes));
@@ -261,7 +306,7 @@ err_t env_open(const char *path, size_t map_bytes, struct env **out)
  * opening failed. */
 static void close_mdb(struct env *env)
 {
-  int rc = env->page_bytes ? mdb_env_sync(env->mdb, 1) : MDB_SUCCESS;
+  int rc = env->page_bytes && !env->is_to_read ? mdb_env_sync(env->mdb, 1) : MDB_SUCCESS;
 
   if (rc != MDB_SUCCESS)
     log_warn("store_not_synced", "path=%s error=%s", log_quote(span_of_str(env->path)),

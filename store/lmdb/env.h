@@ -28,6 +28,7 @@ struct env {
   size_t map_bytes;
   size_t used_bytes; /* used part of the map, as of the newest transaction */
   size_t txn_id;     /* id of the newest transaction */
+  bool is_to_read;   /* nothing is written, see env_open_to_read() */
   bool is_full;      /* the running transaction has filled the map */
   bool is_cramped;   /* the map could not be grown early, which was logged */
 };
@@ -41,6 +42,11 @@ struct env {
  */
 err_t env_open(const char *path, size_t map_bytes, struct env **out);
 void env_close(struct env **env);
+
+/* Open an existing environment to read it. Nothing is written into data.mdb, and no file of LMDB is needed beside it,
+ * so it may be on a read-only mount. The lock on the directory keeps other processes from opening it meanwhile. Do not
+ * call env_write(). Returns the same errors. */
+err_t env_open_to_read(const char *path, struct env **out);
 
 /* Check the pages before anything is read: pages_check(). */
 err_t env_check_pages(struct env *env, bool reads_values);

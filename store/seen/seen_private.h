@@ -34,6 +34,9 @@ struct seen_store {
 err_t seen_store_open_sized(const char *path, const struct seen_store_limits *limits, size_t map_bytes,
                             bool checks_pages, struct seen_store **out);
 
+/* Open an existing store that no process has open, as store_open_to_read() does. */
+err_t seen_store_open_to_read(const char *path, struct seen_store **out);
+
 /* Run `body` in a write transaction and commit it, as env_write() does. */
 err_t seen_store_write(struct seen_store *s, env_body body, void *context);
 

@@ -80,8 +80,30 @@ static err_t open_tables(struct seen_store *s)
   TRY(env_read(s->env, look, &l));
   if (!l.is_new)
     return ERR_OK;
+  if (s->env->is_to_read)
+    FAIL(ERR_STORE, "store %s has no tables yet: a daemon makes them when it starts", s->env->path);
   TRY(env_write(s->env, create, s));
   return env_read(s->env, look, &l);
+}
+
+static err_t make_store(const struct seen_store_limits *limits, struct seen_store **out)
+{
+  struct seen_store *s;
+
+  TRY(mem_array(1, sizeof *s, &s));
+  s->clock_unix_ms = clock_unix_ms;
+  s->limits = *limits;
+  *out = s;
+  return ERR_OK;
+}
+
+static err_t load_all(struct seen_store *s, bool checks_pages)
+{
+  if (checks_pages)
+    TRY(env_check_pages(s->env, true));
+  TRY(open_tables(s));
+  seen_store_publish(s, &(struct seen_counts){ s->counts.n_users, s->counts.n_items });
+  return ERR_OK;
 }
 
 err_t seen_store_open_sized(const char *path, const struct seen_store_limits *limits, size_t map_bytes,
@@ -89,14 +111,22 @@ err_t seen_store_open_sized(const char *path, const struct seen_store_limits *li
 {
   AUTO(seen_store_close) struct seen_store *s = NULL;
 
-  TRY(mem_array(1, sizeof *s, &s));
-  s->clock_unix_ms = clock_unix_ms;
-  s->limits = *limits;
+  TRY(make_store(limits, &s));
   TRY(env_open(path, map_bytes, &s->env));
-  if (checks_pages)
-    TRY(env_check_pages(s->env, true));
-  TRY(open_tables(s));
-  seen_store_publish(s, &(struct seen_counts){ s->counts.n_users, s->counts.n_items });
+  TRY(load_all(s, checks_pages));
+  *out = s;
+  s = NULL;
+  return ERR_OK;
+}
+
+err_t seen_store_open_to_read(const char *path, struct seen_store **out)
+{
+  AUTO(seen_store_close) struct seen_store *s = NULL;
+  static const struct seen_store_limits limits = { .max_per_user = UINT32_MAX };
+
+  TRY(make_store(&limits, &s));
+  TRY(env_open_to_read(path, &s->env));
+  TRY(load_all(s, true));
   *out = s;
   s = NULL;
   return ERR_OK;

@@ -255,6 +255,66 @@ static void a_directory_that_may_not_be_entered_is_named(void **state)
   assert_says("there is no store in");
 }
 
+/* Let nobody write a folder and its files, and leave no lock files in it, as on a read-only mount. */
+static void seal_folder(const char *folder)
+{
+  static const char *const locks[] = { "lock.mdb", "sluice.lock" };
+  char path[PATH_MAX];
+
+  for (size_t i = 0; i < 2; i++) {
+    snprintf(path, sizeof path, "%.4000s/%s", folder, locks[i]);
+    unlink(path);
+  }
+  snprintf(path, sizeof path, "%.4000s/data.mdb", folder);
+  assert_int_equal(chmod(path, 0444), 0);
+  assert_int_equal(chmod(folder, 0555), 0);
+}
+
+static void a_store_that_cannot_be_written_is_verified_and_copied(void **state)
+{
+  AUTO(directory_lock_release) struct directory_lock daemon = DIRECTORY_LOCK_NONE;
+  struct fixture *f = *state;
+  char store[PATH_MAX], copy[PATH_MAX], seen[PATH_MAX];
+  struct store_contents found;
+  uid_t user = geteuid();
+
+  fill_and_close(f, store, copy);
+  snprintf(seen, sizeof seen, "%.4000s/seen", store);
+  seal_folder(seen);
+  seal_folder(store);
+  assert_int_equal(chmod(f->dir.path, 0777), 0);
+  assert_int_equal(user == 0 ? seteuid(65534) : 0, 0); /* root may write there */
+  assert_contents(store);
+  assert_ok(store_backup_copy(store, copy));
+  assert_contents(copy);
+  assert_ok(directory_lock_acquire_to_read(store, &daemon));
+  err_code_t verified = store_backup_verify(store, &found);
+  temp_dir_remove(copy);
+  err_code_t copied = store_backup_copy(store, copy);
+  assert_int_equal(seteuid(user), 0);
+  assert_int_equal(verified, ERR_STORE_IN_USE);
+  assert_int_equal(copied, ERR_STORE);
+  assert_says("Permission denied: run it as the daemon's user");
+  assert_int_equal(chmod(seen, 0755), 0);
+  assert_int_equal(chmod(store, 0755), 0);
+}
+
+static void a_verified_store_is_not_written(void **state)
+{
+  struct fixture *f = *state;
+  char store[PATH_MAX], copy[PATH_MAX], path[PATH_MAX];
+  struct stat before, after;
+
+  fill_and_close(f, store, copy);
+  assert_ok(store_backup_copy(store, copy));
+  snprintf(path, sizeof path, "%.4000s/data.mdb", copy);
+  assert_int_equal(stat(path, &before), 0);
+  assert_contents(copy);
+  assert_int_equal(stat(path, &after), 0);
+  assert_int_equal(after.st_size, before.st_size);
+  assert_memory_equal(&after.st_mtim, &before.st_mtim, sizeof before.st_mtim);
+}
+
 static void what_users_have_seen_is_not_left_out_because_it_cannot_be_opened(void **state)
 {
   struct fixture *f = *state;
@@ -320,6 +380,8 @@ int main(void)
     STORE_TEST(a_directory_that_cannot_be_locked_does_not_stay),
     STORE_TEST(a_copy_that_fails_leaves_what_was_there),
     STORE_TEST(a_directory_that_may_not_be_entered_is_named),
+    STORE_TEST(a_store_that_cannot_be_written_is_verified_and_copied),
+    STORE_TEST(a_verified_store_is_not_written),
     STORE_TEST(what_users_have_seen_is_not_left_out_because_it_cannot_be_opened),
     STORE_TEST(a_damaged_record_is_found),
   };
