@@ -169,6 +169,18 @@ class Resumed(Loads):
             said = self.ctl("load", path, "--resume", resume, code=1)
             self.assertIn("is not of this load, which has 3 lines: name another file", said)
 
+    def test_a_file_that_has_grown_is_not_resumed(self):
+        path, resume = folder / "grown.jsonl", folder / "grown.resume"
+        line = json.dumps({"key": "grown", "value": None}) + "\n"
+        for n in (1, 2, 20):
+            path.write_text(line * n)
+            if n == 1:
+                self.ctl("load", path, "--resume", resume)
+                continue
+            said = self.ctl("load", path, "--resume", resume, code=1)
+            self.assertIn(f"({len(line)} bytes then, {n * len(line)} bytes now): if all was sent then, load what was",
+                          said)
+
     def test_standard_input_cannot_be_resumed_even_if_it_is_a_file(self):
         path = folder / "input.jsonl"
         path.write_text(json.dumps({"key": "input", "value": {}}))

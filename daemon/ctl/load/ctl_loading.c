@@ -30,8 +30,10 @@ err_t ctl_loading_open_resume(struct ctl_loading *l, const char *more, uint64_t 
     return ERR_OK;
   if (!realpath(o->path, path) || stat(path, &status) != 0)
     FAIL(ERR_SYSTEM, "%s cannot be opened: %s", o->path, strerror(errno));
-  int n = snprintf(identity, sizeof identity, "sluicectl load 1\nfile %s\n%lld bytes of %lld.%09ld\ntopic %s\n%s", path,
-                   (long long)status.st_size, (long long)status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
+  int n = snprintf(identity, sizeof identity,
+                   "sluicectl load 1\nfile %s\n" CTL_RESUME_STATE "%lld bytes\n" CTL_RESUME_STATE
+                   "changed at %lld.%09ld s\ntopic %s\n%s",
+                   path, (long long)status.st_size, (long long)status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
                    l->writer->ctx->config->catalogue.topic, more);
   if (n < 0 || (size_t)n >= sizeof identity)
     FAIL(ERR_SYSTEM, "--resume: the names of the files are too long to note");

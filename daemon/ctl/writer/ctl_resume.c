@@ -24,36 +24,7 @@ struct ctl_resume {
   const char *row; /* what one is called */
 };
 
-static err_t open_file(struct ctl_resume *r)
-{
-  struct stat status;
-
-  r->fd = open(r->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (r->fd < 0)
-    FAIL(ERR_SYSTEM, "--resume: %s cannot be opened: %s", r->path, strerror(errno));
-  if (flock(r->fd, LOCK_EX | LOCK_NB) != 0)
-    FAIL(ERR_SYSTEM, "--resume: %s is in use: is another load running?", r->path);
-  if (fstat(r->fd, &status) != 0 || !S_ISREG(status.st_mode))
-    FAIL(ERR_SYSTEM, "--resume: %s is not a file", r->path);
-  if (status.st_size != 0 && (size_t)status.st_size != r->n_bytes)
-    FAIL(ERR_SYSTEM,
-         "--resume: %s is not of this load, which has %llu %s%s: name another file, or remove it to send all of them",
-         r->path, (unsigned long long)r->n_rows, r->row, r->n_rows == 1 ? "" : "s");
-  int error = posix_fallocate(r->fd, 0, (off_t)r->n_bytes); /* a full disk must not show as a signal later */
-  if (error)
-    FAIL(ERR_SYSTEM, "--resume: %s cannot be written: %s", r->path, strerror(error));
-  return ERR_OK;
-}
-
-static err_t map_file(struct ctl_resume *r)
-{
-  void *bytes = mmap(NULL, r->n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
-
-  if (bytes == MAP_FAILED)
-    FAIL(ERR_SYSTEM, "--resume: %s cannot be mapped into memory: %s", r->path, strerror(errno));
-  r->bytes = bytes;
-  return ERR_OK;
-}
+/* ---- Whose file it is ---- */
 
 /* Return the length of the first line that differs. */
 static size_t find_difference(const char **here, const char **there)
@@ -65,6 +36,38 @@ static size_t find_difference(const char **here, const char **there)
     *here += n + 1;
     *there += n + 1;
   }
+}
+
+/* Fail with what differs: most often the file that is loaded has changed. */
+static err_t fail_difference(const struct ctl_resume *r, const char *there, const char *identity)
+{
+  const char *here = identity, *other = there;
+  int n = (int)find_difference(&here, &other), n_other = (int)strcspn(other, "\n");
+  size_t mark = strlen(CTL_RESUME_STATE);
+
+  if (strncmp(here, CTL_RESUME_STATE, mark) == 0 && strncmp(other, CTL_RESUME_STATE, mark) == 0)
+    FAIL(
+        ERR_SYSTEM,
+        "--resume: the file that is loaded has changed since %s was begun (%.*s then, %.*s now): if all was sent then, "
+        "load what was added as a file of its own; else remove %s to send all %ss",
+        r->path, n_other - (int)mark, other + mark, n - (int)mark, here + mark, r->path, r->row);
+  FAIL(ERR_SYSTEM,
+       "--resume: %s is not of this load: it has \"%.*s\", not \"%.*s\": name another file, or remove it to "
+       "send all %ss",
+       r->path, n_other, other, n, here, r->row);
+}
+
+/* A load of another size may be this one, of a file that has changed since. */
+static err_t fail_size(const struct ctl_resume *r, const char *identity)
+{
+  char there[HEADER_BYTES + 1] = "";
+  size_t first = strcspn(identity, "\n") + 1;
+
+  if (pread(r->fd, there, HEADER_BYTES, 0) > 0 && strncmp(there, identity, first) == 0 && strcmp(there, identity) != 0)
+    return fail_difference(r, there, identity);
+  FAIL(ERR_SYSTEM,
+       "--resume: %s is not of this load, which has %llu %s%s: name another file, or remove it to send all of them",
+       r->path, (unsigned long long)r->n_rows, r->row, r->n_rows == 1 ? "" : "s");
 }
 
 /* Has the file only zeros? A new one has, and one of a load that was killed before it wrote the identity. */
@@ -83,14 +86,38 @@ static err_t verify_identity(struct ctl_resume *r, const char *identity)
     return ERR_OK;
   }
   memcpy(there, r->bytes, HEADER_BYTES);
-  if (strcmp(there, identity) == 0)
-    return ERR_OK;
-  const char *here = identity, *other = there;
-  size_t n = find_difference(&here, &other);
-  FAIL(ERR_SYSTEM,
-       "--resume: %s is not of this load: it has \"%.*s\", not \"%.*s\": name another file, or remove it to "
-       "send all %ss",
-       r->path, (int)strcspn(other, "\n"), other, (int)n, here, r->row);
+  return strcmp(there, identity) == 0 ? ERR_OK : fail_difference(r, there, identity);
+}
+
+/* ---- Opening ---- */
+
+static err_t open_file(struct ctl_resume *r, const char *identity)
+{
+  struct stat status;
+
+  r->fd = open(r->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (r->fd < 0)
+    FAIL(ERR_SYSTEM, "--resume: %s cannot be opened: %s", r->path, strerror(errno));
+  if (flock(r->fd, LOCK_EX | LOCK_NB) != 0)
+    FAIL(ERR_SYSTEM, "--resume: %s is in use: is another load running?", r->path);
+  if (fstat(r->fd, &status) != 0 || !S_ISREG(status.st_mode))
+    FAIL(ERR_SYSTEM, "--resume: %s is not a file", r->path);
+  if (status.st_size != 0 && (size_t)status.st_size != r->n_bytes)
+    return fail_size(r, identity);
+  int error = posix_fallocate(r->fd, 0, (off_t)r->n_bytes); /* a full disk must not show as a signal later */
+  if (error)
+    FAIL(ERR_SYSTEM, "--resume: %s cannot be written: %s", r->path, strerror(error));
+  return ERR_OK;
+}
+
+static err_t map_file(struct ctl_resume *r)
+{
+  void *bytes = mmap(NULL, r->n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
+
+  if (bytes == MAP_FAILED)
+    FAIL(ERR_SYSTEM, "--resume: %s cannot be mapped into memory: %s", r->path, strerror(errno));
+  r->bytes = bytes;
+  return ERR_OK;
 }
 
 err_t ctl_resume_open(const char *path, const char *identity, uint64_t n_rows, const char *row, struct ctl_resume **out)
@@ -105,7 +132,7 @@ err_t ctl_resume_open(const char *path, const char *identity, uint64_t n_rows, c
   r->row = row;
   r->n_bytes = HEADER_BYTES + (size_t)(n_rows / 8) + 1;
   TRY(mem_copy_str(path, &r->path));
-  TRY(open_file(r));
+  TRY(open_file(r, identity));
   TRY(map_file(r));
   TRY(verify_identity(r, identity));
   *out = r;

@@ -8,6 +8,9 @@
 
 struct ctl_resume;
 
+/* So begins a line of an identity that says in which state a file is. */
+#define CTL_RESUME_STATE "state "
+
 /* Open the file, or make it.
  *
  * identity  what is loaded, a line each; at most 4,000 bytes. A file with another identity is refused

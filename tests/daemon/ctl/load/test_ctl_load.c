@@ -285,6 +285,23 @@ static void a_file_of_another_load_is_refused_and_kept(void **state)
   assert_fails(ctl_resume_open(path, "load\n", 10, "row", &r), ERR_SYSTEM, "is not of this load");
 }
 
+static void a_file_that_has_changed_since_is_told(void **state)
+{
+  AUTO(ctl_resume_close) struct ctl_resume *r = NULL;
+  char path[PATH_BYTES];
+
+  (void)state;
+  name_file("changed", path);
+  assert_ok(ctl_resume_open(path, "load\nstate 7 bytes\n", 10, "line", &r));
+  ctl_resume_close(&r);
+  static const uint64_t lines[] = { 11, 1000 }; /* its file has the same size, and another one */
+  for (size_t i = 0; i < 2; i++)
+    assert_fails(ctl_resume_open(path, "load\nstate 8 bytes\n", lines[i], "line", &r), ERR_SYSTEM,
+                 "(7 bytes then, 8 bytes now): if all was sent then, load what was added as a file of its own");
+  assert_fails(ctl_resume_open(path, "load\ntopic a\n", 1000, "line", &r), ERR_SYSTEM,
+               "it has \"state 7 bytes\", not \"topic a\"");
+}
+
 /* Files of the size that the load needs: one of text, and one that begins with zeros. */
 static void a_foreign_file_is_not_written(void **state)
 {
@@ -329,6 +346,7 @@ int main(void)
     cmocka_unit_test(wrong_keys_are_refused_before_use),
     cmocka_unit_test(a_resumed_load_knows_what_kafka_has),
     cmocka_unit_test(a_file_of_another_load_is_refused_and_kept),
+    cmocka_unit_test(a_file_that_has_changed_since_is_told),
     cmocka_unit_test(a_foreign_file_is_not_written),
     cmocka_unit_test(a_rate_does_not_drift),
   };
