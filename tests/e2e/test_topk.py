@@ -197,6 +197,25 @@ class Ends(TopK):
         self.assertIn(f"{note} is missing", self.of_users(*words))
         self.assertEqual(self.output.read_bytes(), before)
 
+    def test_other_queries_do_not_go_on_in_the_same_file(self):
+        first, second = folder / "first.npy", folder / "second.npy"
+        np.save(first, users[:5])
+        np.save(second, users[5:10])
+        names = folder / "five.txt"
+        names.write_text("5\n6\n7\n8\n9\n", encoding="utf-8")
+        self.topk(first, "--k", K)
+        before = self.output.read_bytes()
+        for path, words, says in ((second, (), f'with file "{first}", not with file "{second}"'),
+                                  (first, ("--keys", names), f'with no keys, not with keys "{names}"')):
+            said = self.topk(path, "--k", K, *words, code=2)
+            self.assertIn(f"--output: {self.output} has answers to queries {says}: name another file", said)
+        np.save(first, users[5:11])  # another array of this name
+        self.assertIn("not with bytes", self.topk(first, "--k", K, code=2))
+        self.assertEqual(self.output.read_bytes(), before)
+        np.save(first, users[:5])
+        (folder / "link.npy").symlink_to(first)
+        self.assertIn("5 had answers from an earlier run", self.topk(folder / "link.npy", "--k", K))
+
     def test_a_file_that_is_no_note_is_left_alone(self):
         note = self.output.with_name(self.output.name + ".asked")
         for text in ("my notes\n", '{"k": 1}\n'):
@@ -281,7 +300,7 @@ class Ends(TopK):
         self.assertEqual(set(self.answers()), {"soon"})
 
     def test_a_full_disk_leaves_whole_lines(self):
-        for limit, n_least in ((100, 0), (10000, 1)):
+        for limit, n_least in ((200, 0), (10000, 1)):
             process = subprocess.run(
                 self.command(folder / "many.npy", "--k", K), capture_output=True, text=True, timeout=120 * harness.SLOWNESS,
                 preexec_fn=lambda limit=limit: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))

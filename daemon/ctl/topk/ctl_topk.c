@@ -141,7 +141,7 @@ const struct ctl_command ctl_topk_command = {
       "  --output FILE     a line of JSON for each answer, in the order in which they come, with the query's id.\n"
       "                    Queries whose answers the file has are not asked again: the same command goes on where it\n"
       "                    was ended, by kill -9 too. Begin with a new file for new answers: FILE.asked notes the\n"
-      "                    options, and others are refused\n"
+      "                    file of queries and the options, and others are refused\n"
       "  --space NAME      the space (default of an array: the only one), or one of its generations: NAME@2\n"
       "  --k N             how many hits (default: 100)\n"
       "  --exclude-seen    leave out what the user has seen whose name is the query's id\n" CTL_FIELDS_HELP

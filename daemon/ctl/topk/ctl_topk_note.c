@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The note is {"sluicectl topk": {fields}}. */
+/* The note is {"sluicectl topk": {fields}, "queries": {where they are}}. */
 #include "daemon/ctl/topk/ctl_topk_note.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/auto_close.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "daemon/ctl/text/ctl_json.h"
 #include "daemon/ctl/text/ctl_say.h"
 
-enum { FIELD_BYTES = 160 };
+enum { FIELD_BYTES = 400 };
 
-static const char mark[] = "sluicectl topk";
+static const char mark[] = "sluicectl topk", mark_queries[] = "queries";
 
 static err_t make_fields(const struct ctl_topk_queries *q, json_t **out)
 {
@@ -31,7 +34,56 @@ static err_t make_fields(const struct ctl_topk_queries *q, json_t **out)
   return ERR_OK;
 }
 
-/* Read the note. The fields stay NULL if there is none. */
+static err_t set_text(json_t *queries, const char *name, const char *text)
+{
+  json_t *value = json_string(text);
+
+  if (json_object_set_new(queries, name, value ? value : json_string(log_quote(span_of_str(text)))) != 0)
+    FAIL(ERR_MEMORY, "no memory for a note");
+  return ERR_OK;
+}
+
+static err_t set_path(json_t *queries, const char *name, const char *path)
+{
+  char whole[PATH_MAX];
+
+  return set_text(queries, name, realpath(path, whole) ? whole : path);
+}
+
+/* An array is noted with its size: its rows' numbers are those of any other array too. Lines may have been corrected
+ * since. */
+static err_t make_where(const struct ctl_topk_options *o, json_t **out)
+{
+  AUTO(ctl_json_close) json_t *where = json_object();
+  struct stat status;
+
+  TRY(set_path(where, "file", o->path));
+  if (o->tensor)
+    TRY(set_text(where, "tensor", o->tensor));
+  if (o->keys)
+    TRY(set_path(where, "keys", o->keys));
+  if (ctl_array_is_file(o->path) && stat(o->path, &status) == 0 &&
+      json_object_set_new(where, "bytes", json_integer((json_int_t)status.st_size)) != 0)
+    FAIL(ERR_MEMORY, "no memory for a note");
+  *out = where;
+  where = NULL;
+  return ERR_OK;
+}
+
+static err_t make_note(const struct ctl_topk_queries *q, json_t **out)
+{
+  AUTO(ctl_json_close) json_t *fields = NULL;
+  AUTO(ctl_json_close) json_t *where = NULL;
+
+  TRY(make_fields(q, &fields));
+  TRY(make_where(q->options, &where));
+  *out = json_pack("{s:O, s:O}", mark, fields, mark_queries, where);
+  if (!*out)
+    FAIL(ERR_MEMORY, "no memory for a note");
+  return ERR_OK;
+}
+
+/* Read the note. It stays NULL if there is none. */
 static err_t read_note(const char *path, json_t **out)
 {
   AUTO(auto_close_file) FILE *file = fopen(path, "re");
@@ -43,10 +95,10 @@ static err_t read_note(const char *path, json_t **out)
   AUTO(ctl_json_close) json_t *note = json_loadf(file, JSON_ALLOW_NUL, NULL);
   if (!note && ftell(file) == 0) /* empty: the run that made it was ended at that moment */
     return ERR_OK;
-  json_t *fields = json_object_get(note, mark);
-  if (!json_is_object(fields))
+  if (!json_is_object(json_object_get(note, mark)) || !json_is_object(json_object_get(note, mark_queries)))
     FAIL(ERR_SYSTEM, "--output: %s is not the note of an earlier run: move it away, or name another output", path);
-  *out = json_incref(fields);
+  *out = note;
+  note = NULL;
   return ERR_OK;
 }
 
@@ -56,13 +108,10 @@ static err_t refuse_to_write(const char *path)
 }
 
 /* It is on the disk before the first answer. */
-static err_t write_note(const char *path, json_t *fields)
+static err_t write_note(const char *path, const json_t *note)
 {
-  AUTO(ctl_json_close) json_t *note = json_pack("{s:O}", mark, fields);
   AUTO(auto_close_file) FILE *file = fopen(path, "we");
 
-  if (!note)
-    FAIL(ERR_MEMORY, "no memory for a note");
   if (!file || json_dumpf(note, file, JSON_COMPACT) != 0 || fputc('\n', file) == EOF || fflush(file) != 0 ||
       fsync(fileno(file)) != 0) {
     err_code_t err = refuse_to_write(path);
@@ -101,6 +150,12 @@ static err_t verify_fields(const char *output, json_t *there, json_t *here)
   return ERR_OK;
 }
 
+static err_t verify_note(const char *output, const json_t *there, const json_t *here)
+{
+  TRY(verify_fields(output, json_object_get(there, mark_queries), json_object_get(here, mark_queries)));
+  return verify_fields(output, json_object_get(there, mark), json_object_get(here, mark));
+}
+
 err_t ctl_topk_note_verify(const char *output, bool has_answers, const struct ctl_topk_queries *queries)
 {
   AUTO(ctl_json_close) json_t *here = NULL;
@@ -111,12 +166,13 @@ err_t ctl_topk_note_verify(const char *output, bool has_answers, const struct ct
     path = NULL;
     FAIL(ERR_MEMORY, "no memory for the name of a file");
   }
-  TRY(make_fields(queries, &here));
+  TRY(make_note(queries, &here));
   TRY(read_note(path, &there));
   if (!has_answers)
     return write_note(path, here);
   if (there)
-    return verify_fields(output, there, here);
-  ctl_say("%s is missing, so it is not known whether the answers in %s are to the same options", path, output);
+    return verify_note(output, there, here);
+  ctl_say("%s is missing, so it is not known whether the answers in %s are to the same queries and options", path,
+          output);
   return ERR_OK;
 }

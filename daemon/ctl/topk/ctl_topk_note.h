@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the queries of an output had in common, in a file beside it: answers to other options are not mixed with them.
- * Thread: the one that has the output open. */
+/* Which queries an output answers, and what they have in common, in a file beside it: answers to another file of
+ * queries or to other options are not mixed with them. Thread: the one that has the output open. */
 #ifndef DAEMON_CTL_CTL_TOPK_NOTE_H
 #define DAEMON_CTL_CTL_TOPK_NOTE_H
 
