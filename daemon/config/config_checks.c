@@ -183,6 +183,17 @@ static err_t verify_lifetime(const struct config *c)
   return ERR_OK;
 }
 
+/* Without an attribute that says when items expire, none would ever be deleted. */
+static err_t verify_sweep(const struct config *c)
+{
+  if (c->catalogue.delete_expired_after_s > 0 && (!c->catalogue.expires || !*c->catalogue.expires))
+    FAIL(ERR_CONFIG,
+         "%s:%d: catalogue.delete_expired_after_s is set, but catalogue.expires, which names the attribute that says "
+         "when an item expires, is not",
+         c->path, line_of(c, "catalogue.delete_expired_after_s"));
+  return ERR_OK;
+}
+
 err_t config_checks_run(const struct config *c, struct problems *problems)
 {
   TRY(problems_note(problems, verify_broker(c)));
@@ -196,5 +207,6 @@ err_t config_checks_run(const struct config *c, struct problems *problems)
   TRY(config_fields_check(c, problems));
   TRY(problems_note(problems, verify_time(c, "catalogue.not_before", c->catalogue.not_before)));
   TRY(problems_note(problems, verify_time(c, "catalogue.expires", c->catalogue.expires)));
-  return problems_note(problems, verify_lifetime(c));
+  TRY(problems_note(problems, verify_lifetime(c)));
+  return problems_note(problems, verify_sweep(c));
 }

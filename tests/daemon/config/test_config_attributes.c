@@ -156,6 +156,20 @@ static void lifetimes_name_attributes_of_type_time(void **state)
                  "catalogue.not_before: the attribute year has the type integer: name one of the type time");
 }
 
+static void deleting_what_has_expired_needs_the_attribute_that_says_it(void **state)
+{
+  struct config *c = NULL;
+
+  (void)state;
+  assert_refused("catalogue:\n  delete_expired_after_s: 60\n", 2,
+                 "catalogue.delete_expired_after_s is set, but catalogue.expires, which names the attribute");
+  assert_refused("catalogue:\n  expires: ''\n  delete_expired_after_s: 1\n", 3, "catalogue.expires");
+  assert_ok(read_text("catalogue: {delete_expired_after_s: 0}\n", &c));
+  config_close(&c);
+  assert_ok(read_text("attributes: {ends: time}\ncatalogue: {expires: ends, delete_expired_after_s: 1}\n", &c));
+  config_close(&c);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -164,6 +178,7 @@ int main(void)
     cmocka_unit_test(limits_are_exact),
     cmocka_unit_test(a_difference_is_noticed),
     cmocka_unit_test(lifetimes_name_attributes_of_type_time),
+    cmocka_unit_test(deleting_what_has_expired_needs_the_attribute_that_says_it),
   };
   temp_dir_init(&dir);
   snprintf(path, sizeof path, "%s/sluice.yaml", dir.path);

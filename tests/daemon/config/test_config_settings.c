@@ -23,6 +23,8 @@ static void file_with(const struct setting *s, const char *value, char *out)
     sprintf(out, "spaces: {books: {model: %s}}\n" KAFKA STORE, value);
   } else if (strcmp(s->path, "catalogue.shard.index") == 0) {
     sprintf(out, "catalogue: {shard: {index: %s, of: 1024}}\n" KAFKA STORE SPACES, value);
+  } else if (strcmp(s->path, "catalogue.delete_expired_after_s") == 0) {
+    sprintf(out, "catalogue: {expires: ends, delete_expired_after_s: %s}\nattributes: {ends: time}\n" REST, value);
   } else if (setting_is_in_space(s)) {
     sprintf(out, "spaces: {books: {model: m.safetensors, %s: %s}}\n" KAFKA STORE, strrchr(s->path, '.') + 1, value);
   } else {
