@@ -17,6 +17,12 @@ struct yaml_tree {
   bool has_document;
 };
 
+/* What is parsed. */
+struct source {
+  const char *path;
+  struct span text;
+};
+
 static err_t open_regular(const char *path, FILE **out)
 {
   struct stat status;
@@ -86,43 +92,55 @@ static const char *hint_at(const char *problem)
              : "";
 }
 
-static err_t fail_parse(const char *path, const yaml_parser_t *parser)
+/* Return the line of a byte. libyaml names only the byte if a character is at fault. */
+static int line_at(struct span text, size_t offset)
 {
+  int line = 1;
+
+  for (size_t i = 0; i < offset && i < text.n; i++)
+    line += text.p[i] == '\n';
+  return line;
+}
+
+static err_t fail_parse(const struct source *source, const yaml_parser_t *parser)
+{
+  const char *path = source->path;
   bool is_in_text =
       parser->error == YAML_SCANNER_ERROR || parser->error == YAML_PARSER_ERROR || parser->error == YAML_COMPOSER_ERROR;
 
   if (parser->error == YAML_MEMORY_ERROR)
     FAIL(ERR_MEMORY, "no memory to read %s", path);
   if (!is_in_text)
-    FAIL(ERR_CONFIG, "%s:1: this is not YAML: %s at byte %zu", path, parser->problem ? parser->problem : "bad text",
-         parser->problem_offset);
+    FAIL(ERR_CONFIG, "%s:%d: this is not YAML: %s at byte %zu", path, line_at(source->text, parser->problem_offset),
+         parser->problem ? parser->problem : "bad text", parser->problem_offset);
   FAIL(ERR_CONFIG, "%s:%zu: this is not YAML: %s%s%s%s", path, parser->problem_mark.line + 1,
        parser->context ? parser->context : "", parser->context ? ", " : "",
        parser->problem ? parser->problem : "bad text", hint_at(parser->problem));
 }
 
 /* Reject a second document: its settings would be ignored silently. */
-static err_t verify_end(const char *path, yaml_parser_t *parser)
+static err_t verify_end(const struct source *source, yaml_parser_t *parser)
 {
   yaml_document_t next;
 
   if (!yaml_parser_load(parser, &next))
-    return fail_parse(path, parser);
+    return fail_parse(source, parser);
   const yaml_node_t *root = yaml_document_get_root_node(&next);
   int line = root ? yaml_tree_line(root) : 0;
   yaml_document_delete(&next);
   if (line)
-    FAIL(ERR_CONFIG, "%s:%d: a second YAML document begins here: a configuration must be one document", path, line);
+    FAIL(ERR_CONFIG, "%s:%d: a second YAML document begins here: a configuration must be one document", source->path,
+         line);
   return ERR_OK;
 }
 
-static err_t load(const char *path, yaml_parser_t *parser, struct yaml_tree *tree)
+static err_t load(const struct source *source, yaml_parser_t *parser, struct yaml_tree *tree)
 {
   if (!yaml_parser_load(parser, &tree->document))
-    return fail_parse(path, parser);
+    return fail_parse(source, parser);
   tree->has_document = true;
   /* An empty document is the end of the stream: nothing can be loaded after it. */
-  return yaml_document_get_root_node(&tree->document) ? verify_end(path, parser) : ERR_OK;
+  return yaml_document_get_root_node(&tree->document) ? verify_end(source, parser) : ERR_OK;
 }
 
 err_t yaml_tree_open(const char *path, bool may_wait, struct yaml_tree **out)
@@ -138,7 +156,7 @@ err_t yaml_tree_open(const char *path, bool may_wait, struct yaml_tree **out)
   if (!yaml_parser_initialize(&parser))
     FAIL(ERR_MEMORY, "no memory to read %s", path);
   yaml_parser_set_input_string(&parser, bytes, n);
-  err_code_t result = load(path, &parser, tree);
+  err_code_t result = load(&(struct source){ path, span_of(bytes, n) }, &parser, tree);
   yaml_parser_delete(&parser);
   TRY(result);
   *out = tree;

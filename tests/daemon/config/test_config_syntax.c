@@ -71,6 +71,8 @@ static void a_file_that_is_not_yaml_is_refused_with_its_line(void **state)
   assert_refused(REST "query: *nobody\n", 4, "not YAML", "alias");
   assert_refused(REST "---\n" REST, 5, "second YAML document", "");
   assert_refused("\xff\xff\xff", 1, "not YAML", "");
+  assert_refused("query:\n  max_k: \xff\n" REST, 2, "not YAML", "UTF-8");
+  assert_refused(REST "query:\n  max_k: 1\x01\n", 5, "not YAML", "control characters are not allowed at byte");
 }
 
 /* Verify that a file of any bytes is either read or refused. */
