@@ -56,7 +56,11 @@ static err_t find_bytes(const struct safetensors *f, const char *name, size_t n_
   json_int_t begin = json_integer_value(json_array_get(offsets, 0));
   json_int_t end = json_integer_value(json_array_get(offsets, 1));
 
-  if (json_array_size(offsets) != 2 || begin < 0 || end < begin || (uint64_t)end > f->data.n)
+  if (json_array_size(offsets) != 2 || !json_is_integer(json_array_get(offsets, 0)) ||
+      !json_is_integer(json_array_get(offsets, 1)))
+    FAIL(ERR_MODEL, "%s: tensor \"%s\" has data_offsets that are not two whole numbers: export the file again", f->path,
+         name);
+  if (begin < 0 || end < begin || (uint64_t)end > f->data.n)
     FAIL(ERR_MODEL, "%s: tensor \"%s\" is not inside the file: is it cut short?", f->path, name);
   if ((uint64_t)(end - begin) != n_bytes)
     FAIL(ERR_MODEL, "%s: tensor \"%s\" has %" JSON_INTEGER_FORMAT " bytes where its shape needs %zu", f->path, name,
