@@ -10,6 +10,7 @@ import collections
 import json
 import os
 import re
+import resource
 import subprocess
 import tempfile
 import time
@@ -164,6 +165,16 @@ class Golden(Case):
             other = self.answers(model, plain, path, "exact", 30)
             for name in one:
                 np.testing.assert_array_equal(one[name], other[name])
+
+    def test_a_k_far_above_the_items_takes_no_memory(self):
+        model, path, _, _ = self.load("books")
+        done = self.evaluate(model, path, path, "--method", "exact", "-k", 10000000)
+        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 1 << 20)  # KiB, of the largest so far
+        self.assertIn("have fewer than 10000000 hits (fewest: 500)", done.stdout)
+        most, more = (self.answers(model, path, path, "exact", k) for k in (500, 503))
+        np.testing.assert_array_equal(more["top_ids"], np.pad(most["top_ids"], ((0, 0), (0, 3)), constant_values=-1))
+        np.testing.assert_array_equal(more["top_scores"],
+                                      np.pad(most["top_scores"], ((0, 0), (0, 3)), constant_values=-np.inf))
 
     def test_the_table_compares_with_exact(self):
         model, path, _, _ = self.load("books")

@@ -95,6 +95,12 @@ static size_t batch_of(const struct eval *e)
   return e->options.batch < e->queries.n ? e->options.batch : e->queries.n;
 }
 
+/* Return how many hits a query can have. */
+static size_t width_of(const struct eval *e)
+{
+  return size_min(e->options.k, e->items.n);
+}
+
 /* All searches are of one moment, so that methods are compared over the same items. */
 static int64_t unix_ms_of_searches(void *context)
 {
@@ -116,7 +122,7 @@ static err_t open_engine(struct eval *e, const struct model_needs *needs)
     .spaces = &space,
     .n_spaces = 1,
     .max_items = e->items.n,
-    .max_k = o->mmr.diversity > 0 ? size_max(o->k, QUERY_MMR_MAX) : o->k,
+    .max_k = o->mmr.diversity > 0 ? size_max(width_of(e), QUERY_MMR_MAX) : width_of(e),
     .max_batch = batch_of(e),
     .n_workers = o->n_threads,
     .isa = o->isa,
@@ -233,7 +239,7 @@ static err_t add_method(struct eval *e, const char *text)
 {
   struct ctl_eval_method *method = &e->methods[e->n_methods];
 
-  TRY(ctl_eval_queries_verify(&e->queries, e->engine, (uint32_t)e->options.k, text, &method->method));
+  TRY(ctl_eval_queries_verify(&e->queries, e->engine, (uint32_t)width_of(e), text, &method->method));
   snprintf(method->text, sizeof method->text, "%s", text);
   method_print(&method->method, method->ran);
   e->n_methods++;
@@ -298,7 +304,12 @@ static err_t search(struct eval *e, size_t i)
   const struct ctl_eval_method *method = &e->methods[i];
   const struct ctl_eval_watch watch = { on_progress, &e->progress };
   const struct ctl_eval_search what = {
-    .engine = e->engine, .queries = &e->queries, .k = o->k, .batch = batch_of(e), .n_threads = o->n_threads
+    .engine = e->engine,
+    .queries = &e->queries,
+    .k = o->k,
+    .width = width_of(e),
+    .batch = batch_of(e),
+    .n_threads = o->n_threads,
   };
 
   ctl_progress_begin(&e->progress, method->text, e->queries.n);

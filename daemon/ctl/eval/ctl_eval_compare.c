@@ -49,7 +49,7 @@ static size_t find_id(const int64_t *ids, size_t n, int64_t id)
 
 /* Return which share of the exact first n are among the first n hits.
  *
- * sorted  room for n ids
+ * sorted  room for a row of ids
  */
 static double recall_of(const struct ctl_eval_answers *answers, const struct ctl_eval_answers *exact, size_t q,
                         size_t n, int64_t *sorted)
@@ -58,9 +58,9 @@ static double recall_of(const struct ctl_eval_answers *answers, const struct ctl
 
   if (n_exact == 0)
     return 1.0;
-  memcpy(sorted, exact->ids + q * exact->k, n_exact * sizeof *sorted);
+  memcpy(sorted, exact->ids + q * exact->width, n_exact * sizeof *sorted);
   qsort(sorted, n_exact, sizeof *sorted, by_id);
-  return (double)count_common(answers->ids + q * answers->k, n_hits, sorted, n_exact) / (double)n_exact;
+  return (double)count_common(answers->ids + q * answers->width, n_hits, sorted, n_exact) / (double)n_exact;
 }
 
 /* For each rank, count the queries whose target is among that many first hits. */
@@ -68,7 +68,7 @@ static void count_hits(const struct ctl_eval_answers *answers, const struct tens
                        size_t counts[CTL_EVAL_N_RANKS])
 {
   for (size_t q = 0; q < answers->n; q++) {
-    size_t n = answers->n_hits[q], place = find_id(answers->ids + q * answers->k, n, tensor_i64(targets, q));
+    size_t n = answers->n_hits[q], place = find_id(answers->ids + q * answers->width, n, tensor_i64(targets, q));
     for (size_t r = 0; r < CTL_EVAL_N_RANKS; r++)
       counts[r] += place < n && place < ctl_eval_ranks[r];
   }
@@ -90,7 +90,7 @@ static void rate_hits(const struct ctl_eval_answers *answers, const struct ctl_e
 
 /* Add one query to the sums of the row.
  *
- * sorted  room for k ids
+ * sorted  room for a row of ids
  */
 static void add_query(const struct ctl_eval_answers *answers, const struct ctl_eval_answers *exact, size_t q,
                       int64_t *sorted, struct ctl_eval_row *row)
@@ -158,7 +158,7 @@ err_t ctl_eval_compare(const struct ctl_eval_answers *answers, const struct ctl_
   };
   double n = (double)answers->n;
 
-  TRY(mem_array(answers->k, sizeof *sorted, &sorted));
+  TRY(mem_array(answers->width, sizeof *sorted, &sorted));
   for (size_t q = 0; q < answers->n; q++)
     add_query(answers, exact, q, sorted, &row);
   for (size_t r = 0; r < CTL_EVAL_RECALLS_MAX; r++)

@@ -10,7 +10,7 @@
  *
  * common  what all queries have
  *
- * Returns ERR_SYSTEM with the path and the reason. */
+ * Returns ERR_SYSTEM with the path and the reason; ERR_MEMORY. */
 err_t ctl_eval_output_write(const char *path, const char *model_path, const char *method, const struct query *common,
                             const struct ctl_eval_answers *answers);
 

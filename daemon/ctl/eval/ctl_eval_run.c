@@ -44,11 +44,11 @@ struct worker {
 
 static void store_answer(struct ctl_eval_answers *a, size_t i, const struct answer *answer)
 {
-  assert(answer->n_hits <= a->k);
-  for (size_t j = 0; j < a->k; j++) {
+  assert(answer->n_hits <= a->width);
+  for (size_t j = 0; j < a->width; j++) {
     bool is_hit = j < answer->n_hits;
-    a->ids[i * a->k + j] = is_hit ? ctl_eval_id_of(answer->hits[j].key) : -1;
-    a->scores[i * a->k + j] = is_hit ? answer->hits[j].score : -INFINITY;
+    a->ids[i * a->width + j] = is_hit ? ctl_eval_id_of(answer->hits[j].key) : -1;
+    a->scores[i * a->width + j] = is_hit ? answer->hits[j].score : -INFINITY;
   }
   a->n_hits[i] = answer->n_hits;
   a->exact[i] = answer->receipt.is_exact;
@@ -75,7 +75,7 @@ static err_t search_batch(struct worker *w, size_t i)
   size_t left = search->queries->n - first;
   size_t n = left < search->batch ? left : search->batch;
 
-  ctl_eval_queries_get(search->queries, first, n, (uint32_t)search->k, run->text, w->numbers, w->queries);
+  ctl_eval_queries_get(search->queries, first, n, (uint32_t)search->width, run->text, w->numbers, w->queries);
   int64_t begin_ns = clock_now_ns();
   TRY(searcher_search(w->searcher, 0, run->method, w->pointers, n, w->answers));
   run->answers->timings[i] = (struct ctl_eval_timing){ clock_now_ns() - begin_ns, n == search->batch, w->is_warm };
@@ -130,11 +130,13 @@ static void fini_worker(struct worker *w)
   mem_free(&w->answers);
 }
 
-static err_t init_answers(size_t n, size_t k, size_t n_timings, struct ctl_eval_answers *a)
+static err_t init_answers(const struct ctl_eval_search *search, size_t n_timings, struct ctl_eval_answers *a)
 {
-  *a = (struct ctl_eval_answers){ .n = n, .k = k };
-  TRY(mem_array(n * k, sizeof *a->ids, &a->ids));
-  TRY(mem_array(n * k, sizeof *a->scores, &a->scores));
+  size_t n = search->queries->n;
+
+  *a = (struct ctl_eval_answers){ .n = n, .k = search->k, .width = search->width };
+  TRY(mem_array(n * a->width, sizeof *a->ids, &a->ids));
+  TRY(mem_array(n * a->width, sizeof *a->scores, &a->scores));
   TRY(mem_array(n, sizeof *a->exact, &a->exact));
   TRY(mem_array(n, sizeof *a->bound, &a->bound));
   TRY(mem_array(n, sizeof *a->n_hits, &a->n_hits));
@@ -202,7 +204,7 @@ err_t ctl_eval_run(const struct ctl_eval_search *search, const char *text, const
 
   run.n_batches = (search->queries->n + search->batch - 1) / search->batch;
   size_t n_timings = run.n_batches < TIMED_BATCHES ? TIMED_BATCHES : run.n_batches;
-  TRY(init_answers(search->queries->n, search->k, n_timings, &answers));
+  TRY(init_answers(search, n_timings, &answers));
   TRY(mem_array(search->n_threads, sizeof *workers, &workers));
   err_code_t result = init_workers(&run, workers, search->n_threads);
   workers[0].watch = watch;

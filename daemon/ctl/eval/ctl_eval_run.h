@@ -8,7 +8,8 @@
 struct ctl_eval_search {
   struct engine *engine;
   const struct ctl_eval_queries *queries;
-  size_t k;
+  size_t k;     /* hits of a query that were asked for */
+  size_t width; /* that it can have: not more than there are items */
   size_t batch; /* queries searched together */
   size_t n_threads;
 };
@@ -22,9 +23,10 @@ struct ctl_eval_timing {
 /* The answers to n queries, and how long batches took. */
 struct ctl_eval_answers {
   size_t n;
-  size_t k;
-  int64_t *ids;   /* [n][k] best first; short rows are padded with -1 */
-  float *scores;  /* [n][k] short rows are padded with -inf */
+  size_t k;       /* hits that were asked for */
+  size_t width;   /* hits that there can be: k may be far above the number of items */
+  int64_t *ids;   /* [n][width] best first; short rows are padded with -1 */
+  float *scores;  /* [n][width] short rows are padded with -inf */
   uint8_t *exact; /* [n] 1 if the answer is proven exact */
   float *bound;   /* [n] no item that is not a hit scores above it; -inf if all items are hits */
   size_t *n_hits; /* [n] */

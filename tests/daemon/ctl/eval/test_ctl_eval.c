@@ -58,6 +58,7 @@ static void set_answers(struct ctl_eval_answers *exact, struct ctl_eval_answers 
     ids[K + i] = i == 6 ? 0 : 1000 + i; /* query 1: one exact hit among eight */
   *exact = (struct ctl_eval_answers){ .n = N,
                                   .k = K,
+                                  .width = K,
                                   .ids = exact_ids,
                                   .exact = all_exact,
                                   .n_hits = full,
@@ -67,6 +68,7 @@ static void set_answers(struct ctl_eval_answers *exact, struct ctl_eval_answers 
                                   .n_timings = 5 };
   *method = (struct ctl_eval_answers){ .n = N,
                                    .k = K,
+                                   .width = K,
                                    .ids = ids,
                                    .exact = some_exact,
                                    .n_hits = hits,
