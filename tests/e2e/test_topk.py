@@ -326,6 +326,19 @@ class Ends(TopK):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(len(self.answers()["only"]), 100)
 
+    def test_a_run_that_waits_for_standard_input_ends_at_once(self):
+        process = subprocess.Popen(self.command("-", "--space", "films", "--k", K), stdin=subprocess.PIPE, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        process.stdin.write('{"vector": [1, 0, 0], "id": "first"}\n{"vector": [0, 1')  # half a query comes, and no more
+        process.stdin.flush()
+        eventually(lambda: self.output.exists() and self.output.read_bytes().endswith(b"\n"), "the answer", 60)
+        self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(timeout=10 * harness.SLOWNESS), 1)
+        self.assertIn("interrupted: run the same command again", process.communicate()[1])
+        self.assertEqual(set(self.answers()), {"first"})
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

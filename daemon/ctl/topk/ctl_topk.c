@@ -53,7 +53,7 @@ static err_t name_space(struct ctl_context *ctx, const char *name, struct ctl_to
 {
   struct ctl_space space = { 0 };
 
-  if (name && (queries->file || ctx->config->role == CONFIG_ROLE_MERGE))
+  if (name && (queries->has_lines || ctx->config->role == CONFIG_ROLE_MERGE))
     return ctl_topk_queries_set_space(queries, name, 0);
   if (!name && !ctl_topk_queries_need_space(queries))
     return ERR_OK;

@@ -2,7 +2,6 @@
 /* Make queries as JSON of rows and lines, with the fields that all of them have. */
 #include "daemon/ctl/topk/ctl_topk_queries.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -27,9 +26,7 @@ void ctl_topk_queries_fini(struct ctl_topk_queries *q)
   ctl_array_fini(&q->array);
   ctl_keys_fini(&q->keys);
   mem_free(&q->numbers);
-  mem_free(&q->line);
-  if (q->file && q->file != stdin)
-    fclose(q->file);
+  ctl_topk_lines_fini(&q->lines);
 }
 
 static err_t make_common(const struct ctl_topk_options *o, json_t **out)
@@ -75,22 +72,25 @@ err_t ctl_topk_queries_open(const struct ctl_topk_options *options, struct ctl_t
   TRY(make_common(options, &out->common));
   if (ctl_array_is_file(options->path))
     return open_array(out);
-  out->file = strcmp(options->path, "-") == 0 ? stdin : fopen(options->path, "re");
-  if (!out->file)
-    FAIL(ERR_SYSTEM, "%s cannot be opened: %s", options->path, strerror(errno));
-  return ERR_OK;
+  out->has_lines = true;
+  return ctl_topk_lines_open(options->path, &out->lines);
+}
+
+bool ctl_topk_queries_have_ended(const struct ctl_topk_queries *q)
+{
+  return q->has_lines ? q->lines.has_ended : q->at == q->n_rows;
 }
 
 bool ctl_topk_queries_need_space(const struct ctl_topk_queries *q)
 {
-  return !q->file && !json_object_get(q->common, "space");
+  return !q->has_lines && !json_object_get(q->common, "space");
 }
 
 err_t ctl_topk_queries_set_space(struct ctl_topk_queries *q, const char *name, size_t query_vector)
 {
   if (json_object_set_new(q->common, "space", json_string(name)) != 0)
     FAIL(ERR_USAGE, "--space: %s is not UTF-8", log_quote(span_of_str(name)));
-  if (!q->file && query_vector && q->array.tensor.shape.dim[1] != query_vector)
+  if (!q->has_lines && query_vector && q->array.tensor.shape.dim[1] != query_vector)
     FAIL(ERR_ITEM, "%s: its rows have %zu numbers where a query of space %s needs %zu", q->options->path,
          q->array.tensor.shape.dim[1], name, query_vector);
   return ERR_OK;
@@ -204,17 +204,16 @@ static err_t make_of_line(struct ctl_topk_queries *q, struct span line, struct c
 
 static err_t next_line(struct ctl_topk_queries *q, struct ctl_topk_query *out)
 {
-  ssize_t n;
+  struct span line;
 
-  while ((n = getline(&q->line, &q->capacity, q->file)) >= 0) {
-    struct span line = span_of(q->line, (size_t)n);
+  for (;;) {
+    TRY(ctl_topk_lines_next(&q->lines, &line));
+    if (!line.p)
+      return ERR_OK;
     out->number = ++q->at;
     if (!ctl_json_is_blank(line))
       return make_of_line(q, line, out);
   }
-  if (ferror(q->file))
-    FAIL(ERR_SYSTEM, "%s cannot be read to its end: %s", q->options->path, strerror(errno));
-  return ERR_OK;
 }
 
 /* Answers are found by ids. Those of rows without --keys are the rows' numbers. */
@@ -224,7 +223,7 @@ static err_t verify_unique(struct ctl_topk_queries *q, const struct ctl_topk_que
 
   if (other)
     FAIL(ERR_QUERY, "its id %s is that of %s %" JSON_INTEGER_FORMAT " too", log_quote(span_of_str(query->id)),
-         q->file ? "line" : "row", json_integer_value(other));
+         q->has_lines ? "line" : "row", json_integer_value(other));
   if (json_object_set_new(q->ids, query->id, json_integer((json_int_t)query->number)) != 0)
     FAIL(ERR_MEMORY, "no memory for the id of a query");
   return ERR_OK;
@@ -232,8 +231,8 @@ static err_t verify_unique(struct ctl_topk_queries *q, const struct ctl_topk_que
 
 static err_t next_query(struct ctl_topk_queries *q, struct ctl_topk_query *out)
 {
-  TRY(q->file ? next_line(q, out) : next_row(q, out));
-  return out->id && (q->file || q->options->keys) ? verify_unique(q, out) : ERR_OK;
+  TRY(q->has_lines ? next_line(q, out) : next_row(q, out));
+  return out->id && (q->has_lines || q->options->keys) ? verify_unique(q, out) : ERR_OK;
 }
 
 err_t ctl_topk_queries_next(struct ctl_topk_queries *q, struct ctl_topk_query *out)

@@ -4,12 +4,12 @@
 #define DAEMON_CTL_CTL_TOPK_QUERIES_H
 
 #include <jansson.h>
-#include <stdio.h>
 
 #include "base/item.h"
 #include "daemon/ctl/array/ctl_array.h"
 #include "daemon/ctl/array/ctl_keys.h"
 #include "daemon/ctl/text/ctl_fields.h"
+#include "daemon/ctl/topk/ctl_topk_lines.h"
 
 struct ctl_topk_options {
   const char *path;       /* .npy, .safetensors, .jsonl, or - */
@@ -29,9 +29,8 @@ struct ctl_topk_queries {
   struct ctl_array array;
   struct ctl_keys keys;
   float *numbers; /* of a row */
-  FILE *file;
-  char *line;
-  size_t capacity;
+  struct ctl_topk_lines lines;
+  bool has_lines;  /* and no array */
   uint64_t n_rows; /* of an array; 0: lines, whose number is not known */
   uint64_t at;     /* rows or lines that were read */
 };
@@ -60,13 +59,16 @@ bool ctl_topk_queries_need_space(const struct ctl_topk_queries *q);
  * Returns ERR_ITEM if the rows of an array have another number of them; ERR_USAGE; ERR_MEMORY. */
 err_t ctl_topk_queries_set_space(struct ctl_topk_queries *q, const char *name, size_t query_vector);
 
-/* Get the next query.
+/* Get the next query, without waiting for a pipe or a terminal.
  *
- * out  its id is NULL at the end; the caller releases it with ctl_topk_query_fini()
+ * out  its id is NULL if there is none yet, or at the end; the caller releases it with ctl_topk_query_fini()
  *
  * Returns ERR_QUERY or ERR_ITEM if this one cannot be used, and out->number says which; the next call goes on after it.
  * ERR_SYSTEM if the file cannot be read.
  */
 err_t ctl_topk_queries_next(struct ctl_topk_queries *q, struct ctl_topk_query *out);
+
+/* Is there none left, after ctl_topk_queries_next() has given none? */
+bool ctl_topk_queries_have_ended(const struct ctl_topk_queries *q);
 
 #endif

@@ -85,7 +85,7 @@ static void free_slot(struct run *r, struct slot *s)
 /* Report that a query of the file failed. */
 static void say_failed(struct run *r, uint64_t number, const char *reason)
 {
-  const char *what = r->queries->file ? "line" : "row";
+  const char *what = r->queries->has_lines ? "line" : "row";
 
   ctl_progress_hide(&r->progress);
   if (r->result->n_failed++ < SAID_MAX)
@@ -178,18 +178,21 @@ static err_t ask(struct run *r, struct ctl_topk_query *query)
   return ERR_OK;
 }
 
-static err_t ask_next(struct run *r)
+/* has_one  false: there is none yet, or no more */
+static err_t ask_next(struct run *r, bool *has_one)
 {
   AUTO(ctl_topk_query_fini) struct ctl_topk_query query = { 0 };
   err_code_t result = ctl_topk_queries_next(r->queries, &query);
 
+  *has_one = true;
   if (err_class(result) == ERR_CLASS_REJECT) {
     say_failed(r, query.number, err_message());
     return ERR_OK;
   }
   TRY(result);
   if (!query.id) {
-    r->has_all = true;
+    *has_one = false;
+    r->has_all = ctl_topk_queries_have_ended(r->queries);
     return ERR_OK;
   }
   if (ctl_topk_output_has(r->output, query.id)) {
@@ -319,6 +322,16 @@ static void show_progress(struct run *r)
   ctl_progress_tick(&r->progress, result->n_known + result->n_answered + result->n_failed, result->n_answered);
 }
 
+/* Ask as many as may wait for their answers. */
+static err_t ask_more(struct run *r)
+{
+  bool has_one = !r->has_all;
+
+  while (has_one && r->n_free > 0 && !ctl_interrupt_came())
+    TRY(ask_next(r, &has_one));
+  return ERR_OK;
+}
+
 static err_t ask_all(struct run *r)
 {
   int64_t began_ns = clock_now_ns(), stop_ns = 0;
@@ -328,8 +341,7 @@ static err_t ask_all(struct run *r)
   r->progress.unit = "queries";
   while (!is_over(r)) {
     bool is_idle = count_open(r) == 0;
-    while (r->n_free > 0 && !r->has_all && !ctl_interrupt_came())
-      TRY(ask_next(r));
+    TRY(ask_more(r));
     if (is_idle)
       r->moved_ns = clock_now_ns(); /* it waited for the file */
     TRY(take_answers(r));
