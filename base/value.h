@@ -30,6 +30,9 @@ struct value {
   };
 };
 
+/* Digits of a number that a person reads. More would show 9.99 as 9.9900000000000002. */
+enum { VALUE_SHOWN_DIGITS = 15 };
+
 /* The type of an attribute, from the configuration. The comment says which values it takes. */
 enum attribute_type {
   ATTRIBUTE_BOOL,     /* VALUE_BOOL */

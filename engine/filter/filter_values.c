@@ -31,7 +31,7 @@ static const char *name_literal(const struct value *value, char out[NAME_BYTES])
   if (value->kind == VALUE_INTEGER)
     snprintf(out, NAME_BYTES, "%" PRId64, value->integer);
   else if (value->kind == VALUE_NUMBER)
-    snprintf(out, NAME_BYTES, "%.15g", value->number);
+    snprintf(out, NAME_BYTES, "%.*g", VALUE_SHOWN_DIGITS, value->number);
   else
     snprintf(out, NAME_BYTES, "%s", value->is_true ? "true" : "false");
   return out;

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/value.h"
 #include "daemon/ctl/text/ctl_format.h"
 #include "daemon/ctl/text/ctl_print.h"
 
@@ -57,8 +58,7 @@ static void print_value(const json_t *value, FILE *out)
 /* As JSON, which says what type a value has. */
 static void print_attributes(const json_t *attributes, FILE *out)
 {
-  enum { DIGITS = 15 }; /* more would show 9.99 as 9.9900000000000002 */
-  AUTO(mem_free) char *text = attributes ? json_dumps(attributes, JSON_REAL_PRECISION(DIGITS)) : NULL;
+  AUTO(mem_free) char *text = attributes ? json_dumps(attributes, JSON_REAL_PRECISION(VALUE_SHOWN_DIGITS)) : NULL;
 
   if (!text)
     return;

@@ -50,8 +50,6 @@ static void print_time(FILE *out, int64_t unix_ms)
 /* Print a value; nothing for NULL. */
 static void print_value(FILE *out, const struct attribute *attribute, const json_t *value)
 {
-  enum { DIGITS = 15 }; /* more would show 9.99 as 9.9900000000000002 */
-
   for (size_t i = 0; i < json_array_size(value); i++) {
     fputs(i ? ", " : "", out);
     html_print_text(out, json_string_value(json_array_get(value, i)));
@@ -61,7 +59,7 @@ static void print_value(FILE *out, const struct attribute *attribute, const json
   else if (attribute->type == ATTRIBUTE_TIME && json_is_integer(value))
     print_time(out, json_integer_value(value));
   else if (!json_is_array(value) && value)
-    json_dumpf(value, out, JSON_ENCODE_ANY | JSON_REAL_PRECISION(DIGITS));
+    json_dumpf(value, out, JSON_ENCODE_ANY | JSON_REAL_PRECISION(VALUE_SHOWN_DIGITS));
 }
 
 /* A key that is not text is an object with its base64. */
