@@ -69,14 +69,15 @@ struct ctl_text ctl_format_span(int64_t ns)
 
 struct ctl_text ctl_format_time(int64_t unix_ms)
 {
-  time_t seconds = (time_t)(unix_ms / 1000);
+  int ms = (int)((unix_ms % 1000 + 1000) % 1000); /* before 1970, too: -1 is what a record without a time has */
+  time_t seconds = (time_t)(unix_ms / 1000 - (unix_ms % 1000 < 0));
   struct ctl_text text;
   struct tm tm;
   size_t n;
 
   gmtime_r(&seconds, &tm);
   n = strftime(text.s, sizeof text.s, "%Y-%m-%dT%H:%M:%S", &tm);
-  snprintf(text.s + n, sizeof text.s - n, ".%03dZ", (int)(unix_ms % 1000));
+  snprintf(text.s + n, sizeof text.s - n, ".%03dZ", ms);
   return text;
 }
 

@@ -65,12 +65,33 @@ static void rates_have_three_digits(void **state)
   assert_string_equal(ctl_format_rate(1, 0).s, "0");
 }
 
+static void times_are_before_1970_and_after_9999_too(void **state)
+{
+  static const struct {
+    int64_t unix_ms;
+    const char *text;
+  } rows[] = {
+    { 0, "1970-01-01T00:00:00.000Z" },
+    { INT64_C(1700000000123), "2023-11-14T22:13:20.123Z" },
+    { -1, "1969-12-31T23:59:59.999Z" },
+    { -1500, "1969-12-31T23:59:58.500Z" },
+    { -2000, "1969-12-31T23:59:58.000Z" },
+    { INT64_C(253402300800000), "10000-01-01T00:00:00.000Z" },
+    { INT64_MAX, "292278994-08-17T07:12:55.807Z" },
+  };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    assert_string_equal(ctl_format_time(rows[i].unix_ms).s, rows[i].text);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(counts_have_commas),
     cmocka_unit_test(durations_have_two_digits_and_a_fitting_unit),
     cmocka_unit_test(rates_have_three_digits),
+    cmocka_unit_test(times_are_before_1970_and_after_9999_too),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,6 +96,9 @@ static void test_a_time(void **state)
   begin();
   html_print_time(out, INT64_C(1700000000123));
   expect("2023-11-14 22:13:20");
+  begin();
+  html_print_time(out, INT64_MAX);
+  expect("292278994-08-17 07:12:55");
 }
 
 int main(void)
