@@ -26,17 +26,17 @@ static void touch_positions(struct catalogue *c)
 
 static err_t step(struct catalogue *c)
 {
-  struct obstacle obstacle;
+  struct damage_sighting damage;
 
   pulse_beat();
   TRY(catalogue_topic_note_reading(c));
-  TRY(catalogue_take_batch(c, &obstacle));
+  TRY(catalogue_take_batch(c, &damage));
   touch_positions(c);
-  TRY(catalogue_pass_batch_on(c, &obstacle));
-  if (obstacle.err != ERR_OK)
-    return catalogue_hold(c, &obstacle);
+  TRY(catalogue_pass_batch_on(c, &damage));
+  if (damage.is_there)
+    return catalogue_note_damage(c, &damage);
   TRY(catalogue_note_progress(c));
-  TRY(catalogue_retry_held(c));
+  TRY(catalogue_retry_damage(c));
   TRY(topic_audit_step(&c->audit, &c->topic.positions));
   TRY(catalogue_sweep(c));
   catalogue_say_bulk(c);
@@ -168,7 +168,7 @@ void catalogue_close(struct catalogue **c)
   mapping_fini(&(*c)->gather.format.mapping);
   catalogue_report_fini(&(*c)->report);
   pthread_mutex_destroy(&(*c)->load.lock);
-  mem_free(&(*c)->held.items);
+  mem_free(&(*c)->damages.items);
   mem_free(&(*c)->gather.records);
   region_fini(&(*c)->scratch);
   mem_free(c);

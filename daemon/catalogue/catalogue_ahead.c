@@ -15,7 +15,7 @@ static bool is_bulk(const struct catalogue *c)
 }
 
 /* Store the batch that waits, and gather the next one meanwhile. */
-static err_t gather_beside_store(struct catalogue *c, struct obstacle *obstacle)
+static err_t gather_beside_store(struct catalogue *c, struct damage_sighting *damage)
 {
   size_t n_records = topic_reader_n_held(c->topic.reader);
   struct batch_write write;
@@ -28,7 +28,7 @@ static err_t gather_beside_store(struct catalogue *c, struct obstacle *obstacle)
   bool has_thread = errand_begin(catalogue_store_write, &write, &errand);
   if (!has_thread)
     err_keep(catalogue_store_write(&write), &errand.failure);
-  err_keep(catalogue_gather(c, true, obstacle), &gathered);
+  err_keep(catalogue_gather(c, true, damage), &gathered);
   if (has_thread)
     errand_join(&errand);
   TRY(catalogue_end_write(c, &write, err_give_back(&errand.failure)));
@@ -36,17 +36,17 @@ static err_t gather_beside_store(struct catalogue *c, struct obstacle *obstacle)
   return err_give_back(&gathered);
 }
 
-err_t catalogue_take_batch(struct catalogue *c, struct obstacle *obstacle)
+err_t catalogue_take_batch(struct catalogue *c, struct damage_sighting *damage)
 {
-  return c->ahead.is_waiting ? gather_beside_store(c, obstacle) : catalogue_gather(c, is_bulk(c), obstacle);
+  return c->ahead.is_waiting ? gather_beside_store(c, damage) : catalogue_gather(c, is_bulk(c), damage);
 }
 
 /* May the batch wait until the next one is read? */
-static bool may_wait(const struct catalogue *c, const struct obstacle *obstacle)
+static bool may_wait(const struct catalogue *c, const struct damage_sighting *damage)
 {
   const struct topic_positions *positions = &c->topic.positions;
 
-  return is_bulk(c) && c->batch.n > 0 && obstacle->err == ERR_OK && !catalogue_is_stopping(c) &&
+  return is_bulk(c) && c->batch.n > 0 && !damage->is_there && !catalogue_is_stopping(c) &&
          !topic_positions_any_waits_for_room(positions) && !topic_positions_have_caught_up(positions);
 }
 
@@ -61,9 +61,9 @@ static err_t apply_now(struct catalogue *c)
   return ERR_OK;
 }
 
-err_t catalogue_pass_batch_on(struct catalogue *c, const struct obstacle *obstacle)
+err_t catalogue_pass_batch_on(struct catalogue *c, const struct damage_sighting *damage)
 {
-  c->ahead.is_waiting = may_wait(c, obstacle);
+  c->ahead.is_waiting = may_wait(c, damage);
   if (c->ahead.is_waiting)
     return ERR_OK;
   TRY(apply_now(c));

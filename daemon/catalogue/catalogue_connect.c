@@ -22,7 +22,7 @@ static err_t note_connected(struct catalogue *c)
 {
   letter_window_forget(&c->letters);
   c->commit.digest = 0;
-  catalogue_pause_held(c);
+  catalogue_pause_damaged(c);
   store_set_log_partitions(c->with.store, c->topic.positions.n);
   store_retry_refused(c->with.store);
   if (store_is_rebuilding(c->with.store)) {

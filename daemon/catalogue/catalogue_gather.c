@@ -2,8 +2,6 @@
 /* Read records of the topic into a batch. A record that cannot be used becomes a dead letter. */
 #include "daemon/catalogue/catalogue_state.h"
 
-#include <stdio.h>
-
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -27,26 +25,10 @@ static void send_letter(struct catalogue *c, const struct topic_record *record, 
     count_lost_letter(c);
 }
 
-/* Find the schema of a record. One that cannot be asked for now is an obstacle: the record must not be taken. */
-static err_t find_schema(const struct catalogue *c, const struct topic_record *record, struct obstacle *obstacle)
-{
-  if (!topic_positions_is_new(&c->topic.positions, record))
-    return ERR_OK;
-  err_code_t err = item_format_prepare(&c->gather.format, record);
-  if (err != ERR_REGISTRY)
-    return err;
-  *obstacle = (struct obstacle){ err, record->partition, record->offset, "" };
-  snprintf(obstacle->reason, sizeof obstacle->reason, "%s", err_message());
-  return ERR_OK;
-}
-
-static err_t add_record(struct catalogue *c, const struct topic_record *record, struct obstacle *obstacle)
+static err_t add_record(struct catalogue *c, const struct topic_record *record)
 {
   bool is_new;
 
-  TRY(find_schema(c, record, obstacle));
-  if (obstacle->err == ERR_REGISTRY)
-    return ERR_OK;
   TRY(followed_topic_take(&c->topic, record, &is_new));
   if (!is_new)
     return ERR_OK;
@@ -60,22 +42,22 @@ static err_t add_record(struct catalogue *c, const struct topic_record *record, 
 }
 
 /* The broker says that an offset is out of range. If it is within the partition after all, that is damage, too. */
-static err_t note_out_of_range(struct catalogue *c, const struct topic_events *events, struct obstacle *obstacle)
+static err_t note_out_of_range(struct catalogue *c, const struct topic_events *events, struct damage_sighting *damage)
 {
   if ((size_t)events->out_of_range_partition >= c->topic.positions.n)
     return ERR_OK;
   TRY(catalogue_topic_verify_position(c, events->out_of_range_partition));
-  *obstacle = (struct obstacle){ ERR_KAFKA_DAMAGED, events->out_of_range_partition,
-                                 c->topic.positions.items[events->out_of_range_partition].position.at.next, "" };
+  *damage = (struct damage_sighting){ true, events->out_of_range_partition,
+                                      c->topic.positions.items[events->out_of_range_partition].position.at.next };
   return ERR_OK;
 }
 
 /* Poll once and add the records to the batch.
  *
  * room  how many records the batch can still take
- * n     out: number of records; 0 ends the batch, because no more are there or an obstacle follows
+ * n     out: number of records; 0 ends the batch, because no more are there or damage follows
  */
-static err_t poll_records(struct catalogue *c, size_t room, int timeout_ms, struct obstacle *obstacle, size_t *n)
+static err_t poll_records(struct catalogue *c, size_t room, int timeout_ms, struct damage_sighting *damage, size_t *n)
 {
   size_t n_max = room < CATALOGUE_POLL_ITEMS ? room : CATALOGUE_POLL_ITEMS;
   struct topic_events events;
@@ -83,19 +65,19 @@ static err_t poll_records(struct catalogue *c, size_t room, int timeout_ms, stru
   topic_reader_poll(c->topic.reader, n_max, timeout_ms, c->gather.records, n, &events);
   TRY(topic_events_verify_access(&events, c->topic.name));
   if (events.is_out_of_range)
-    TRY(note_out_of_range(c, &events, obstacle));
-  if (events.is_damaged)
-    *obstacle = (struct obstacle){ ERR_KAFKA_DAMAGED, events.damaged_partition, events.damaged_offset, "" };
-  for (size_t i = 0; i < *n && obstacle->err != ERR_REGISTRY; i++)
-    TRY(add_record(c, &c->gather.records[i], obstacle));
-  if (events.is_damaged || obstacle->err == ERR_REGISTRY)
-    *n = 0; /* the records before it are applied */
+    TRY(note_out_of_range(c, &events, damage));
+  for (size_t i = 0; i < *n; i++)
+    TRY(add_record(c, &c->gather.records[i]));
+  if (events.is_damaged) {
+    *damage = (struct damage_sighting){ true, events.damaged_partition, events.damaged_offset };
+    *n = 0; /* the records before the damage are applied */
+  }
   return ERR_OK;
 }
 
 /* Poll once. If the records before could wait, so can these, probably: read them in the background. One that cannot
  * wait is late by one poll at most. In bulk another thread may be writing the store, so nothing is asked of it. */
-static err_t poll_next(struct catalogue *c, bool is_bulk, size_t room, int timeout_ms, struct obstacle *obstacle,
+static err_t poll_next(struct catalogue *c, bool is_bulk, size_t room, int timeout_ms, struct damage_sighting *damage,
                        size_t *n)
 {
   size_t first = c->batch.n;
@@ -103,7 +85,7 @@ static err_t poll_next(struct catalogue *c, bool is_bulk, size_t room, int timeo
   if (c->gather.newest_can_wait)
     background_enter(&c->background);
   catalogue_relegate_client(c);
-  err_code_t err = poll_records(c, room, timeout_ms, obstacle, n);
+  err_code_t err = poll_records(c, room, timeout_ms, damage, n);
   c->gather.newest_can_wait = err == ERR_OK && !is_bulk && catalogue_can_wait(c, first);
   background_leave(&c->background);
   catalogue_recall_client(c, *n);
@@ -140,23 +122,23 @@ static bool expects_more(const struct catalogue *c, const struct limits *limits)
   return limits->wait_ms > 0 && !catalogue_is_stopping(c) && !topic_positions_have_caught_up(&c->topic.positions);
 }
 
-err_t catalogue_gather(struct catalogue *c, bool is_bulk, struct obstacle *obstacle)
+err_t catalogue_gather(struct catalogue *c, bool is_bulk, struct damage_sighting *damage)
 {
   struct limits limits = limits_of(c, is_bulk);
   int64_t end_ns = 0;
   size_t n, n_total = 0;
 
-  *obstacle = (struct obstacle){ 0 };
+  *damage = (struct damage_sighting){ 0 };
   item_batch_reset(&c->batch);
   TRY(item_batch_reserve(&c->batch, limits.items));
   while (!is_full(c, n_total, &limits)) {
     TRY(catalogue_pass_time(c));
     int wait_ms = catalogue_ms_until_change(c, n_total ? limits.wait_ms : c->has_model_work ? 0 : POLL_MS);
-    TRY(poll_next(c, is_bulk, limits.items - n_total, wait_ms, obstacle, &n));
+    TRY(poll_next(c, is_bulk, limits.items - n_total, wait_ms, damage, &n));
     n_total += n;
     if (n && !end_ns)
       end_ns = clock_now_ns() + limits.timeout_ms * CLOCK_NS_PER_MS;
-    if (obstacle->err != ERR_OK || (n == 0 && (n_total == 0 || !expects_more(c, &limits))) || clock_now_ns() >= end_ns)
+    if (damage->is_there || (n == 0 && (n_total == 0 || !expects_more(c, &limits))) || clock_now_ns() >= end_ns)
       break;
   }
   return ERR_OK;

@@ -18,14 +18,14 @@ static err_t handle_other_topic(struct catalogue *c)
   return catalogue_connect(c);
 }
 
-/* Resume all partitions where the store stands, except those that are held. */
-static err_t skip_held(struct catalogue *c, err_code_t err)
+/* Resume all partitions where the store stands, except the damaged ones. */
+static err_t skip_damage(struct catalogue *c)
 {
   char problem[REPORT_TEXT_BYTES];
 
   snprintf(problem, sizeof problem, "%s", err_message());
   TRY(catalogue_connect(c));
-  catalogue_set_phase(c, err == ERR_REGISTRY ? CATALOGUE_SCHEMA_AWAY : CATALOGUE_DAMAGED, problem);
+  catalogue_set_phase(c, CATALOGUE_DAMAGED, problem);
   return ERR_OK;
 }
 
@@ -74,8 +74,8 @@ err_t catalogue_recover(struct catalogue *c, err_code_t err)
   catalogue_forget_batch(c);
   if (err == ERR_DISCONTINUITY)
     return handle_other_topic(c);
-  if (err == ERR_KAFKA_DAMAGED || err == ERR_REGISTRY)
-    return skip_held(c, err);
+  if (err == ERR_KAFKA_DAMAGED)
+    return skip_damage(c);
   if (err == ERR_STORE_FULL)
     return wait_for_disk(c);
   if (err == ERR_KAFKA_DENIED)

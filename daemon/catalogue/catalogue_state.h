@@ -9,7 +9,7 @@
  *   catalogue_connect.c        start reading where the store stands
  *   catalogue_topic.c          the topic's partitions, and whether it continues the store
  *   catalogue_discontinuity.c  rebuild or stop when the topic does not continue the store
- *   catalogue_held.c           partitions that cannot be read on for now: log, back off, read again
+ *   catalogue_damage.c         partitions with damaged offsets: log, back off, read again
  *   catalogue_ahead.c          read the next batch while the store writes the last one
  *   catalogue_gather.c         read records into a batch
  *   catalogue_client.c         let the Kafka client stand back while nobody waits for the records
@@ -45,30 +45,26 @@ enum { CATALOGUE_POLL_ITEMS = 256, CATALOGUE_RETRY_MS = 500, CATALOGUE_REFUSED_M
 /* A batch of a bulk read or a rebuild, one transaction of the store. It ends at the first of these limits. */
 enum { CATALOGUE_BULK_ITEMS = 65536, CATALOGUE_BULK_BYTES = 64 << 20, CATALOGUE_BULK_MS = 500 };
 
-enum { OBSTACLE_REASON_BYTES = 384 };
-
-/* A record that cannot be read for now. */
-struct obstacle {
-  err_code_t err; /* ERR_OK: there is none; ERR_KAFKA_DAMAGED: the broker's data is damaged there; ERR_REGISTRY: the
-                     schema registry cannot tell its schema */
+/* A partition that cannot be read at some offset. */
+struct damage {
   int32_t partition;
-  int64_t offset;
-  char reason[OBSTACLE_REASON_BYTES]; /* ERR_REGISTRY */
-};
-
-/* A partition with an obstacle. */
-struct held_partition {
-  int32_t partition;
-  err_code_t err;   /* the obstacle's */
-  int64_t next;     /* the partition's position; the obstacle is over when it moves past this */
+  int64_t next;     /* the partition's position; the damage is over when it moves past this */
   int64_t retry_ns; /* time of the next retry; INT64_MAX: a retry is under way */
   int backoff_ms;   /* delay before that retry */
 };
 
-struct held_partitions {
-  struct held_partition *items; /* [n] */
+/* All damages, at most one for each partition. */
+struct damages {
+  struct damage *items; /* [n] */
   size_t n;
   size_t capacity;
+};
+
+/* A consumer error that reports damage. */
+struct damage_sighting {
+  bool is_there; /* false: none was reported */
+  int32_t partition;
+  int64_t offset;
 };
 
 /* A batch on its way into store and engine. */
@@ -163,7 +159,7 @@ struct catalogue {
   bool has_model_work;          /* models_step() has more to do at once */
   struct item_batch batch;      /* the newest one, and the counts of unknown spaces */
   struct region scratch;        /* positions of one batch */
-  struct held_partitions held;
+  struct damages damages;
   struct age_watch ages;
   struct catalogue_reading reading;
   struct catalogue_gather gather;
@@ -252,24 +248,24 @@ err_t catalogue_topic_verify_position(struct catalogue *c, int32_t partition);
  * begin a rebuild, or return ERR_DISCONTINUITY if catalogue.on_discontinuity is `stop`. */
 err_t catalogue_handle_discontinuity(struct catalogue *c);
 
-/* ---- catalogue_held.c ---- */
+/* ---- catalogue_damage.c ---- */
 
-/* Hold a partition at an obstacle, and return the obstacle's error. */
-err_t catalogue_hold(struct catalogue *c, const struct obstacle *obstacle);
+/* Note a damage, and return ERR_KAFKA_DAMAGED. */
+err_t catalogue_note_damage(struct catalogue *c, const struct damage_sighting *sighting);
 
-/* Retry the held partitions that are due. */
-err_t catalogue_retry_held(struct catalogue *c);
+/* Retry the damaged partitions that are due. */
+err_t catalogue_retry_damage(struct catalogue *c);
 
-/* Pause the held partitions, before reading starts. */
-void catalogue_pause_held(struct catalogue *c);
+/* Pause the damaged partitions, before reading starts. */
+void catalogue_pause_damaged(struct catalogue *c);
 
 /* ---- catalogue_ahead.c: errors as catalogue_gather() and catalogue_apply() ---- */
 
 /* Gather the next batch, and store a batch that waits meanwhile. */
-err_t catalogue_take_batch(struct catalogue *c, struct obstacle *obstacle);
+err_t catalogue_take_batch(struct catalogue *c, struct damage_sighting *damage);
 
 /* Apply the gathered batch, or let it wait. */
-err_t catalogue_pass_batch_on(struct catalogue *c, const struct obstacle *obstacle);
+err_t catalogue_pass_batch_on(struct catalogue *c, const struct damage_sighting *damage);
 
 /* Apply a batch that waits. */
 err_t catalogue_apply_waiting(struct catalogue *c);
@@ -279,13 +275,13 @@ void catalogue_forget_batch(struct catalogue *c);
 
 /* ---- catalogue_gather.c ---- */
 
-/* Read one batch. It ends when no records are left, after the publish interval, when it is full, or at an
- * obstacle; the records before it are valid.
+/* Read one batch. It ends when no records are left, after the publish interval, when it is full, or at a damage; the
+ * records before a damage are valid.
  *
  * is_bulk  nobody waits for these records: let the batch become large. The store is not used
  *
  * Returns ERR_DISCONTINUITY; ERR_KAFKA_RETRY when topic or brokers are away. */
-err_t catalogue_gather(struct catalogue *c, bool is_bulk, struct obstacle *obstacle);
+err_t catalogue_gather(struct catalogue *c, bool is_bulk, struct damage_sighting *damage);
 
 /* ---- catalogue_client.c ---- */
 

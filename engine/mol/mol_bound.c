@@ -4,12 +4,19 @@
 
 #include <math.h>
 
-/* Upper bound on every logit of the query: |f| |g| / tau with |g| <= 1, plus the rounding of the norms. */
+/* What a sum of n products in f32 may lose where they are too small for normal numbers. */
+static double lost_below(double n)
+{
+  return n * 0x1p-149;
+}
+
+/* Upper bound on every logit of the query: |f| |g| / tau with |g| <= 1, plus the rounding of the norms and of the dot
+ * product. */
 static double largest_logit(const struct mol_shape *shape, const struct mol_query *query)
 {
-  double rounding = 1 + (double)(shape->component_dim + 8) * 0x1p-23;
+  double n = (double)(shape->component_dim + 8), rounding = 1 + n * 0x1p-23;
 
-  return (double)shape->inv_temperature * (double)query->max_norm * rounding;
+  return (double)shape->inv_temperature * ((double)query->max_norm * rounding + lost_below(n));
 }
 
 /* By how much may the computed score exceed the largest logit?
@@ -24,7 +31,7 @@ static double score_slack(const struct mol_shape *shape, const struct mol_query 
 {
   double n_logits = (double)(shape->n_query_components * shape->n_item_components);
 
-  return (n_logits + 4) * 0x1p-23 * (1 + n_logits * 0x1p-22) * largest_logit(shape, query);
+  return (n_logits + 4) * 0x1p-23 * (1 + n_logits * 0x1p-22) * largest_logit(shape, query) + lost_below(n_logits + 4);
 }
 
 float mol_bound_score_from_dot(const struct mol_shape *shape, const struct mol_query *query, float dot)
