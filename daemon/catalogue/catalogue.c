@@ -37,6 +37,7 @@ static err_t step(struct catalogue *c)
     return catalogue_note_damage(c, &damage);
   TRY(catalogue_note_progress(c));
   TRY(catalogue_retry_damage(c));
+  TRY(catalogue_retry_schemas(c));
   TRY(topic_audit_step(&c->audit, &c->topic.positions));
   TRY(catalogue_sweep(c));
   catalogue_say_bulk(c);
@@ -169,6 +170,7 @@ void catalogue_close(struct catalogue **c)
   catalogue_report_fini(&(*c)->report);
   pthread_mutex_destroy(&(*c)->load.lock);
   mem_free(&(*c)->damages.items);
+  mem_free(&(*c)->waits.items);
   mem_free(&(*c)->gather.records);
   region_fini(&(*c)->scratch);
   mem_free(c);

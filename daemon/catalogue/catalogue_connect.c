@@ -23,6 +23,7 @@ static err_t note_connected(struct catalogue *c)
   letter_window_forget(&c->letters);
   c->commit.digest = 0;
   catalogue_pause_damaged(c);
+  catalogue_pause_waiting(c);
   store_set_log_partitions(c->with.store, c->topic.positions.n);
   store_retry_refused(c->with.store);
   if (store_is_rebuilding(c->with.store)) {

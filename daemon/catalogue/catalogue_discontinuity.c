@@ -28,6 +28,7 @@ static err_t begin_rebuild(struct catalogue *c, const char *cause)
 {
   err_code_t err;
 
+  c->waits.n = 0;
   c->damages.n = 0;                                   /* they were in the former topic */
   TRY(engine_set_positions(c->with.engine, NULL, 0)); /* from now on, at_least means offsets of the new topic */
   while ((err = catalogue_rebuild_begin(&c->rebuild, cause)) == ERR_STORE_FULL && !catalogue_is_stopping(c)) {

@@ -27,13 +27,16 @@ static void send_letter(struct catalogue *c, const struct topic_record *record, 
 
 static err_t add_record(struct catalogue *c, const struct topic_record *record)
 {
-  bool is_new;
+  bool may_take, is_new;
 
+  TRY(catalogue_find_schema(c, record, &may_take));
+  if (!may_take)
+    return ERR_OK;
   TRY(followed_topic_take(&c->topic, record, &is_new));
   if (!is_new)
     return ERR_OK;
   err_code_t err = item_batch_add(&c->batch, &c->gather.format, &c->gather.rules, record);
-  if (err_class(err) != ERR_CLASS_REJECT)
+  if (err_class(err) != ERR_CLASS_REJECT && err != ERR_REGISTRY) /* of a key that only this delete needs */
     return err;
   if (c->models && c->batch.refused_part.n > 0)
     models_note_refused(c->models, c->batch.refused_part, record->key);
@@ -129,6 +132,7 @@ err_t catalogue_gather(struct catalogue *c, bool is_bulk, struct damage_sighting
   size_t n, n_total = 0;
 
   *damage = (struct damage_sighting){ 0 };
+  catalogue_begin_asking(c);
   item_batch_reset(&c->batch);
   TRY(item_batch_reserve(&c->batch, limits.items));
   while (!is_full(c, n_total, &limits)) {

@@ -46,7 +46,7 @@ static err_t finish_rebuild(struct catalogue *c)
 }
 
 /* Everything that can be read was read. It can be searched, though the daemon is not ready. */
-static err_t serve_undamaged(struct catalogue *c)
+static err_t serve_the_rest(struct catalogue *c)
 {
   if (!store_is_rebuilding(c->with.store) && catalogue_n_target_items(c) > 0)
     return catalogue_serve(c);
@@ -67,8 +67,8 @@ static err_t check_end(struct catalogue *c)
   if (catalogue_phase(c) == CATALOGUE_LIVE || topic_positions_any_waits_for_room(&c->topic.positions) ||
       !topic_positions_have_caught_up(&c->topic.positions))
     return ERR_OK;
-  if (c->damages.n > 0)
-    return serve_undamaged(c);
+  if (c->damages.n > 0 || c->waits.n > 0)
+    return serve_the_rest(c);
   if (store_is_rebuilding(c->with.store)) {
     if (!may_finish_rebuild(c))
       return ERR_OK;

@@ -10,6 +10,7 @@
  *   catalogue_topic.c          the topic's partitions, and whether it continues the store
  *   catalogue_discontinuity.c  rebuild or stop when the topic does not continue the store
  *   catalogue_damage.c         partitions with damaged offsets: log, back off, read again
+ *   catalogue_schemas.c        partitions that wait for the schema of their next record: pause, ask, read on
  *   catalogue_ahead.c          read the next batch while the store writes the last one
  *   catalogue_gather.c         read records into a batch
  *   catalogue_client.c         let the Kafka client stand back while nobody waits for the records
@@ -65,6 +66,24 @@ struct damage_sighting {
   bool is_there; /* false: none was reported */
   int32_t partition;
   int64_t offset;
+};
+
+enum { SCHEMA_REASON_BYTES = 384 };
+
+/* A partition whose next record has a schema that the registry has not told yet. It is not fetched meanwhile. */
+struct schema_wait {
+  int32_t partition;
+  uint32_t id;      /* of the schema */
+  int64_t since_ns; /* clock_boot_ns() */
+  char reason[SCHEMA_REASON_BYTES];
+};
+
+/* All of them, at most one for each partition: catalogue_schemas.c. */
+struct schema_waits {
+  struct schema_wait *items; /* [n] */
+  size_t n;
+  size_t capacity;
+  int64_t ask_until_ns; /* the registry may be asked until then: catalogue_begin_asking() */
 };
 
 /* A batch on its way into store and engine. */
@@ -160,6 +179,7 @@ struct catalogue {
   struct item_batch batch;      /* the newest one, and the counts of unknown spaces */
   struct region scratch;        /* positions of one batch */
   struct damages damages;
+  struct schema_waits waits;
   struct age_watch ages;
   struct catalogue_reading reading;
   struct catalogue_gather gather;
@@ -258,6 +278,22 @@ err_t catalogue_retry_damage(struct catalogue *c);
 
 /* Pause the damaged partitions, before reading starts. */
 void catalogue_pause_damaged(struct catalogue *c);
+
+/* ---- catalogue_schemas.c ---- */
+
+/* Let the registry be asked for schemas, for a moment from now on: records are not to be late because of it. */
+void catalogue_begin_asking(struct catalogue *c);
+
+/* May a record be taken? Not if its schema is not known, or if an earlier record of its partition waits: then the
+ * partition is read again from that record. */
+err_t catalogue_find_schema(struct catalogue *c, const struct topic_record *record, bool *may_take);
+
+/* Ask again for the schemas that partitions wait for, and read on where they are told. Returns ERR_DISCONTINUITY if a
+ * partition has waited for longer than the topic keeps tombstones. */
+err_t catalogue_retry_schemas(struct catalogue *c);
+
+/* Pause the partitions that wait, before reading starts. */
+void catalogue_pause_waiting(struct catalogue *c);
 
 /* ---- catalogue_ahead.c: errors as catalogue_gather() and catalogue_apply() ---- */
 

@@ -15,7 +15,7 @@
 /* How a file is read. */
 struct reading {
   bool may_wait; /* as in yaml_tree_open() */
-  bool reads_secrets;
+  enum config_secrets secrets;
 };
 
 static err_t read_config(const char *path, struct reading how, struct problems *problems, struct config **out)
@@ -27,7 +27,7 @@ static err_t read_config(const char *path, struct reading how, struct problems *
   TRY(mem_array(1, sizeof *config, &config));
   TRY(mem_copy_str(path, &config->path));
   TRY(mem_array(n_settings, sizeof *config->lines, &config->lines));
-  TRY(config_reader_read(tree, how.reads_secrets, config, problems));
+  TRY(config_reader_read(tree, how.secrets, config, problems));
   TRY(config_checks_run(config, problems));
   *out = config;
   config = NULL;
@@ -36,20 +36,20 @@ static err_t read_config(const char *path, struct reading how, struct problems *
 
 err_t config_read(const char *path, struct problems *problems, struct config **out)
 {
-  return read_config(path, (struct reading){ .may_wait = true, .reads_secrets = true }, problems, out);
+  return read_config(path, (struct reading){ .may_wait = true, .secrets = CONFIG_SECRETS_ALL }, problems, out);
 }
 
 err_t config_read_again(const char *path, struct problems *problems, struct config **out)
 {
-  return read_config(path, (struct reading){ .reads_secrets = true }, problems, out);
+  return read_config(path, (struct reading){ .secrets = CONFIG_SECRETS_ALL }, problems, out);
 }
 
-static err_t open_config(const char *path, bool reads_secrets, struct config **out)
+static err_t open_config(const char *path, enum config_secrets secrets, struct config **out)
 {
   AUTO(problems_fini) struct problems problems = { 0 };
   AUTO(config_close) struct config *config = NULL;
 
-  TRY(read_config(path, (struct reading){ true, reads_secrets }, &problems, &config));
+  TRY(read_config(path, (struct reading){ true, secrets }, &problems, &config));
   TRY(problems_verify(&problems));
   *out = config;
   config = NULL;
@@ -58,12 +58,17 @@ static err_t open_config(const char *path, bool reads_secrets, struct config **o
 
 err_t config_open(const char *path, struct config **out)
 {
-  return open_config(path, true, out);
+  return open_config(path, CONFIG_SECRETS_ALL, out);
+}
+
+err_t config_open_for_kafka(const char *path, struct config **out)
+{
+  return open_config(path, CONFIG_SECRETS_KAFKA, out);
 }
 
 err_t config_open_without_secrets(const char *path, struct config **out)
 {
-  return open_config(path, false, out);
+  return open_config(path, CONFIG_SECRETS_NONE, out);
 }
 
 err_t config_blame(const struct config *c, const char *setting, err_code_t err)

@@ -174,8 +174,10 @@ struct config {
 err_t config_open(const char *path, struct config **out);
 void config_close(struct config **c);
 
-/* Read and check a configuration file, but leave the Kafka properties whose values are elsewhere as they are written:
- * for a program that opens no Kafka client, whose user may not be allowed to read passwords. */
+/* Read and check a configuration file, but leave settings whose values are elsewhere as they are written: other than
+ * properties of Kafka, or all. For programs that open nothing but Kafka clients, or not even those: their users may not
+ * be allowed to read passwords. */
+err_t config_open_for_kafka(const char *path, struct config **out);
 err_t config_open_without_secrets(const char *path, struct config **out);
 
 /* Read a configuration file and go on after mistakes, for a caller that has more checks.

@@ -149,6 +149,9 @@ static err_t verify_registry(const struct config *c)
   TRY(verify_has_registry(c, "catalogue.registry.user"));
   TRY(verify_has_registry(c, "catalogue.registry.password"));
   TRY(verify_has_registry(c, "catalogue.registry.ca_file"));
+  if (strchr(c->catalogue.registry.user, ':')) /* it would end there: RFC 7617 */
+    FAIL(ERR_CONFIG, "%s:%d: catalogue.registry.user expects a name without a colon", c->path,
+         c->lines[settings_find("catalogue.registry.user")]);
   if (*c->catalogue.registry.password && !*c->catalogue.registry.user)
     FAIL(ERR_CONFIG, "%s:%d: catalogue.registry.password is set, but catalogue.registry.user is not", c->path,
          c->lines[settings_find("catalogue.registry.password")]);

@@ -22,7 +22,7 @@ struct reader {
   struct config_space *space; /* the one being read, while below spaces.NAME */
   bool names_spaces;          /* the file names a space, even if with a mistake */
   struct problems *problems;
-  bool reads_secrets; /* else a property keeps the text that says where its value is */
+  enum config_secrets secrets; /* that are read */
 };
 
 /* Where a key is, in dotted form. The two paths differ below `spaces` only. */
@@ -84,9 +84,9 @@ static err_t verify_key(struct reader *rd, const yaml_node_t *map, size_t i, con
 }
 
 /* Is the value to be left where it is, because the caller does not need it? */
-static bool is_unread(const struct reader *rd, struct span value)
+static bool is_unread(const struct reader *rd, enum config_secrets kind, struct span value)
 {
-  return !rd->reads_secrets && config_secret_is_reference(value);
+  return rd->secrets < kind && config_secret_is_reference(value);
 }
 
 /* Get the value of a property. If the file only says where it is, read it there. */
@@ -95,7 +95,7 @@ static err_t read_value(struct reader *rd, const struct setting *s, const char *
 {
   struct span text = yaml_tree_text(node);
 
-  if (is_unread(rd, text))
+  if (is_unread(rd, CONFIG_SECRETS_KAFKA, text))
     return mem_copy(text, out);
   err_code_t result = config_secret_read(rd->directory, text, out);
   if (result != ERR_OK)
@@ -122,7 +122,7 @@ static err_t add_property(struct reader *rd, const struct setting *s, struct kaf
   TRY(mem_copy(name_span, &name));
   TRY(read_value(rd, s, name, value, &text));
   const struct kafka_property property = { .name = name, .value = text };
-  err_code_t result = is_unread(rd, value_span) ? ERR_OK : setting_verify_property(s, &property);
+  err_code_t result = is_unread(rd, CONFIG_SECRETS_KAFKA, value_span) ? ERR_OK : setting_verify_property(s, &property);
   if (result != ERR_OK)
     FAIL(result, "%s:%d: %s: %s", rd->path, yaml_tree_line(key), s->path, err_message());
   items[(*n)++] = property;
@@ -226,7 +226,7 @@ static err_t set_secret(const struct reader *rd, const struct setting *s, void *
 {
   AUTO(mem_free) char *secret = NULL;
 
-  if (is_unread(rd, text))
+  if (is_unread(rd, CONFIG_SECRETS_ALL, text))
     return setting_set(s, base, rd->directory, text);
   TRY(config_secret_read(rd->directory, text, &secret));
   if (*secret)
@@ -457,7 +457,8 @@ static err_t copy_directory(const char *path, char **out)
   return mem_copy(span_of(path, slash ? (size_t)(slash - path) + 1 : 0), out);
 }
 
-err_t config_reader_read(struct yaml_tree *tree, bool reads_secrets, struct config *config, struct problems *problems)
+err_t config_reader_read(struct yaml_tree *tree, enum config_secrets secrets, struct config *config,
+                         struct problems *problems)
 {
   AUTO(mem_free) char *directory = NULL;
 
@@ -468,7 +469,7 @@ err_t config_reader_read(struct yaml_tree *tree, bool reads_secrets, struct conf
     .tree = tree,
     .config = config,
     .problems = problems,
-    .reads_secrets = reads_secrets,
+    .secrets = secrets,
   };
   return read_root(&rd);
 }

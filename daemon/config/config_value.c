@@ -234,6 +234,19 @@ static err_t add_to_list(struct config_list *list, struct span text)
   return ERR_OK;
 }
 
+/* No message may show it. */
+static err_t verify_secret(const struct setting *s, struct span text)
+{
+  if (text.n < s->min || text.n > s->max)
+    FAIL(ERR_CONFIG, "expects a secret of %llu to %llu bytes, not of %zu", (unsigned long long)s->min,
+         (unsigned long long)s->max, text.n);
+  for (size_t i = 0; i < text.n; i++) {
+    if (text.p[i] < ' ' || text.p[i] == 0x7f)
+      FAIL(ERR_CONFIG, "expects a secret without control characters, but byte %zu of %zu is one", i + 1, text.n);
+  }
+  return ERR_OK;
+}
+
 err_t setting_set(const struct setting *s, void *base, const char *directory, struct span text)
 {
   void *field = (char *)base + s->offset;
@@ -247,8 +260,10 @@ err_t setting_set(const struct setting *s, void *base, const char *directory, st
     return set_choice(s, field, text);
   case SETTING_EITHER:
     return set_either(s, field, text);
-  case SETTING_TEXT:
   case SETTING_SECRET:
+    TRY(verify_secret(s, text));
+    return set_text(field, "", text);
+  case SETTING_TEXT:
     TRY(verify_text(s, text));
     return set_text(field, "", text);
   case SETTING_TOPIC:

@@ -9,7 +9,7 @@ static err_t open_context(const struct ctl_options *options, bool uses_kafka, st
   AUTO(ctl_context_close) struct ctl_context *ctx = NULL;
 
   TRY(mem_array(1, sizeof *ctx, &ctx));
-  TRY(uses_kafka ? config_open(options->config_path, &ctx->config)
+  TRY(uses_kafka ? config_open_for_kafka(options->config_path, &ctx->config)
                  : config_open_without_secrets(options->config_path, &ctx->config));
   TRY(http_get_open(ctx->config->http.listen, &ctx->http));
   *out = ctx;

@@ -20,7 +20,7 @@ static const struct journal_event events[] = {
   { "catalogue_read_slowly", "576245536c8b48e5814e692eb523c6ed",
     "Reading the catalogue took longer than the topic keeps tombstones" },
   { "catalogue_rebuilt", "c062206ad0db488b9e664d8c402cbc76", "A rebuilt catalogue is served" },
-  { "catalogue_schema_found", "baf2187847ef466c848220922854266a", "A partition that waited for a schema goes on" },
+  { "catalogue_schema_over", "baf2187847ef466c848220922854266a", "A partition that waited for a schema goes on" },
   { "catalogue_schema_waiting", "86f37e5361274da98af36213ab481f04", "A partition waits for the schema registry" },
   { "catalogue_waiting", "061bc34d93ec4c84aa56107f764c1e80", "The catalogue topic cannot be read" },
   { "clock_stepped", "c58ce767f008488badea435012333cf2", "The wall clock was stepped" },

@@ -25,17 +25,17 @@ struct schema {
   struct schema *next;
 };
 
-/* Ids that the registry has refused and are not asked for again so soon: as many as records that no schema fits may
- * take turns with. */
-enum { REFUSALS = 16, REFUSED_MS = 10000 };
+/* How many ids without a schema are remembered, with what the registry has said of them. */
+enum { VERDICTS = 64 };
 
-/* How long a registry that does not answer is left alone: many partitions may wait for it. */
-enum { AWAY_MS = 400 };
+/* Pauses before the registry is asked again. */
+enum { REFUSED_MS = 10000, RETRY_MS = 500, RETRY_MAX_MS = 30000 };
 
-/* What the registry has said. */
-struct refusal {
+/* Why there is no schema. */
+struct verdict {
   uint32_t id;
-  int64_t until_ns; /* as long as it counts */
+  int pause_ms;
+  int64_t until_ns; /* the registry is not asked again before; 0: there is no verdict */
   struct err_kept why;
 };
 
@@ -45,9 +45,9 @@ struct avro_schemas {
   struct schema_registry *registry; /* NULL: there is none */
   pthread_mutex_t mutex;            /* guards what follows */
   struct schema *first;
-  struct refusal refusals[REFUSALS];
-  size_t n_refusals; /* since the start: each replaces the oldest */
-  struct refusal away;
+  struct verdict verdicts[VERDICTS];
+  size_t n_verdicts;   /* since the start: each takes the place of the oldest */
+  struct verdict away; /* of all ids: the registry does not answer */
 };
 
 /* Files -------------------- */
@@ -162,7 +162,7 @@ static err_t add_all(struct avro_schemas *s, DIR *folder)
     if (parse_name(entry->d_name, &id))
       TRY(add_named(s, entry->d_name, id, &is_there));
   }
-  if (!s->first)
+  if (!s->first && !s->registry)
     FAIL(ERR_CONFIG, "%s: it has no schema: save each as its id in the registry, such as 17" SUFFIX, s->path);
   return ERR_OK;
 }
@@ -233,36 +233,60 @@ static err_t fetch(struct avro_schemas *s, uint32_t id)
   return add_json(s, "the registry's answer", id, others, json);
 }
 
-/* Return what the registry has said a moment ago; NULL: nothing. */
-static const struct refusal *find_refusal(const struct avro_schemas *s, uint32_t id)
+static struct verdict *find_verdict(struct avro_schemas *s, uint32_t id)
+{
+  for (size_t i = 0; i < VERDICTS; i++) {
+    if (s->verdicts[i].id == id && s->verdicts[i].until_ns)
+      return &s->verdicts[i];
+  }
+  return NULL;
+}
+
+static struct verdict *add_verdict(struct avro_schemas *s, uint32_t id)
+{
+  struct verdict *verdict = &s->verdicts[s->n_verdicts++ % VERDICTS];
+
+  *verdict = (struct verdict){ .id = id };
+  return verdict;
+}
+
+/* Keep the newest failure. While the registry cannot tell, the pauses grow. */
+static void keep_verdict(struct verdict *verdict, err_code_t err)
+{
+  int next_ms = verdict->pause_ms ? 2 * verdict->pause_ms : RETRY_MS;
+
+  verdict->pause_ms = err == ERR_WIRE ? REFUSED_MS : next_ms < RETRY_MAX_MS ? next_ms : RETRY_MAX_MS;
+  verdict->until_ns = clock_now_ns() + verdict->pause_ms * CLOCK_NS_PER_MS;
+  err_keep(err, &verdict->why);
+}
+
+/* What the registry has said counts until it is asked again. */
+static err_t give_verdict(const struct verdict *verdict)
+{
+  if (verdict)
+    return err_give_back(&verdict->why);
+  FAIL(ERR_REGISTRY, "the registry is asked for it in a moment");
+}
+
+static err_t ask_registry(struct avro_schemas *s, uint32_t id, bool may_ask)
 {
   int64_t now = clock_now_ns();
+  struct verdict *verdict = find_verdict(s, id);
 
-  for (size_t i = 0; i < REFUSALS; i++) {
-    if (s->refusals[i].id == id && now < s->refusals[i].until_ns)
-      return &s->refusals[i];
-  }
-  return now < s->away.until_ns ? &s->away : NULL;
-}
-
-static void keep_refusal(uint32_t id, err_code_t err, int64_t ms, struct refusal *out)
-{
-  *out = (struct refusal){ .id = id, .until_ns = clock_now_ns() + ms * CLOCK_NS_PER_MS };
-  err_keep(err, &out->why);
-}
-
-static err_t ask_registry(struct avro_schemas *s, uint32_t id)
-{
-  const struct refusal *refusal = find_refusal(s, id);
-
-  if (refusal)
-    return err_give_back(&refusal->why);
+  if (now < s->away.until_ns)
+    return give_verdict(verdict && verdict->why.code == ERR_WIRE ? verdict : &s->away);
+  if (!may_ask || (verdict && now < verdict->until_ns))
+    return give_verdict(verdict);
   err_code_t err = fetch(s, id);
   if (err == ERR_CONFIG || err_class(err) == ERR_CLASS_REJECT)
-    keep_refusal(id, ERR_WIRE, REFUSED_MS, &s->refusals[s->n_refusals++ % REFUSALS]);
-  else if (err == ERR_REGISTRY)
-    keep_refusal(id, err, AWAY_MS, &s->away);
-  return err == ERR_CONFIG ? ERR_WIRE : err;
+    err = ERR_WIRE;
+  if (err == ERR_REGISTRY && !schema_registry_has_answered(s->registry))
+    keep_verdict(&s->away, err);
+  else if (err == ERR_REGISTRY || err == ERR_WIRE)
+    keep_verdict(verdict ? verdict : add_verdict(s, id), err);
+  if (schema_registry_has_answered(s->registry))
+    s->away = (struct verdict){ 0 };
+  return err;
 }
 
 /* Finding -------------------- */
@@ -289,13 +313,13 @@ static err_t add_late_file(struct avro_schemas *s, uint32_t id, bool *is_there)
   return err == ERR_CONFIG && !*is_there ? ERR_OK : err;
 }
 
-static err_t add_late(struct avro_schemas *s, uint32_t id)
+static err_t add_late(struct avro_schemas *s, uint32_t id, bool may_ask)
 {
   bool is_there;
 
   err_code_t err = add_late_file(s, id, &is_there);
   if (err == ERR_OK && !is_there && s->registry)
-    err = ask_registry(s, id);
+    err = ask_registry(s, id, may_ask);
   else if (err == ERR_OK && !is_there)
     FAIL(ERR_WIRE,
          "schema %" PRIu32 " is not known: save it from the registry as %s/%" PRIu32 SUFFIX ", then retry the record",
@@ -307,14 +331,14 @@ static err_t add_late(struct avro_schemas *s, uint32_t id)
   return err;
 }
 
-err_t avro_schemas_find(struct avro_schemas *s, uint32_t id, const struct avro_type **out)
+err_t avro_schemas_find(struct avro_schemas *s, uint32_t id, bool may_ask, const struct avro_type **out)
 {
   err_code_t err = ERR_OK;
 
   pthread_mutex_lock(&s->mutex);
   const struct schema *found = find(s, id);
   if (!found) {
-    err = add_late(s, id);
+    err = add_late(s, id, may_ask);
     found = s->first;
   }
   if (err == ERR_OK)

@@ -2,7 +2,7 @@
 /* The schemas that the values of a topic were written with: one for all values, from a file, or one for each id that a
  * schema registry has given, from files or from the registry.
  *
- * Thread: any. Blocks: when an id comes for the first time, on files and on the registry (schema_registry.h).
+ * Thread: any. Blocks: on files and on the registry (schema_registry.h), for ids that are not known.
  */
 #ifndef INGEST_AVRO_SCHEMAS_H
 #define INGEST_AVRO_SCHEMAS_H
@@ -30,8 +30,12 @@ void avro_schemas_close(struct avro_schemas **s);
 /* Find the schema of an id; without ids, that of all values. It is valid until the schemas are closed. An id that is
  * not known is looked for in the folder, where a file that was added later is found, and then in the registry.
  *
- * Returns ERR_WIRE, with what to do, if there is none; ERR_REGISTRY if the registry does not say whether there is one;
- * ERR_MEMORY. A registry that has said so is not asked again at once. */
-err_t avro_schemas_find(struct avro_schemas *s, uint32_t id, const struct avro_type **out);
+ * The registry is asked again for an id after pauses: 10 s if it has no such schema, else 0.5 to 30 s. A registry that
+ * does not answer at all is left alone for so long, whatever the id. Meanwhile, what it has said is returned.
+ *
+ * may_ask  false: the registry is not asked
+ *
+ * Returns ERR_WIRE, with what to do, if there is none; ERR_REGISTRY if that is not known; ERR_MEMORY. */
+err_t avro_schemas_find(struct avro_schemas *s, uint32_t id, bool may_ask, const struct avro_type **out);
 
 #endif

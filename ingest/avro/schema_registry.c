@@ -6,9 +6,11 @@
  */
 #include "ingest/avro/schema_registry.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -19,9 +21,14 @@ enum { ANSWER_BYTES_MAX = 4 << 20, SUBJECT_BYTES_MAX = 512, REFERENCES_MAX = 64,
 enum { PATH_BYTES = HTTP_ESCAPED_MAX * SUBJECT_BYTES_MAX + 64, URL_BYTES = 2048 + PATH_BYTES };
 enum { STATUS_OK = 200, STATUS_NOT_FOUND = 404 };
 
+/* The members error_code of answers that say that there is no such subject, version or schema. Any other answer of
+ * status 404 may come from another server, or from a wrong path. */
+enum { NO_SUBJECT = 40401, NO_VERSION = 40402, NO_SCHEMA = 40403 };
+
 struct schema_registry {
   struct http_client *client;
   char *url;
+  bool has_answered;
 };
 
 /* Answers -------------------- */
@@ -35,13 +42,12 @@ static const char *reason_of(const struct http_answer *answer, json_t *json)
   return log_quote(span_of(text, strnlen(text, SHOWN_BYTES)));
 }
 
-/* Take what a registry answers apart from schemas. Only a registry that knows its schemas can say that there is no such
- * one: another server that answers 404 has no error_code. */
+/* Take what a registry answers apart from schemas. */
 static err_t fail_with(const struct http_answer *answer, json_t *json, const char *url)
 {
-  bool is_registry = json_is_integer(json_object_get(json, "error_code"));
+  json_int_t code = json_integer_value(json_object_get(json, "error_code"));
 
-  if (answer->status == STATUS_NOT_FOUND && is_registry)
+  if (answer->status == STATUS_NOT_FOUND && (code == NO_SUBJECT || code == NO_VERSION || code == NO_SCHEMA))
     FAIL(ERR_WIRE, "the registry does not have it: %s answers %s", url, reason_of(answer, json));
   FAIL(ERR_REGISTRY, "%s answers with HTTP status %ld: %s", url, answer->status, reason_of(answer, json));
 }
@@ -83,8 +89,9 @@ static err_t ask(struct inquiry *inquiry, const char *path, json_t **answer, jso
   http_client_ask(inquiry->registry->client, url, NULL, &inquiry->end_ns, &http);
   if (http.status == 0)
     FAIL(ERR_REGISTRY, "%s does not answer: %s", url, http.trouble);
+  inquiry->registry->has_answered = true;
   if (http.is_cut)
-    FAIL(ERR_WIRE, "%s answers with more than %d bytes", url, ANSWER_BYTES_MAX);
+    FAIL(ERR_REGISTRY, "%s answers with HTTP status %ld and more than %d bytes", url, http.status, ANSWER_BYTES_MAX);
   *answer = json_loadb(http.body, http.n_body, 0, NULL);
   return http.status == STATUS_OK ? read_schema(*answer, url, schema) : fail_with(&http, *answer, url);
 }
@@ -143,6 +150,7 @@ static err_t get(struct inquiry *inquiry, uint32_t id, json_t **out)
   AUTO(json_decrefp) json_t *schema = NULL;
   char path[PATH_BYTES];
 
+  inquiry->registry->has_answered = false;
   if (!inquiry->others || !inquiry->known)
     FAIL(ERR_MEMORY, "no memory for a schema");
   snprintf(path, sizeof path, "/schemas/ids/%" PRIu32, id);
@@ -168,22 +176,35 @@ err_t schema_registry_get(struct schema_registry *r, uint32_t id, json_t **other
   return err;
 }
 
+bool schema_registry_has_answered(const struct schema_registry *r)
+{
+  return r->has_answered;
+}
+
 /* Opening -------------------- */
 
-err_t schema_registry_open(const struct schema_registry_access *access, struct schema_registry **out)
+static err_t verify_ca_file(const char *path)
+{
+  if (*path && access(path, R_OK) != 0)
+    FAIL(ERR_CONFIG, "catalogue.registry.ca_file: %s cannot be read: %s", path, strerror(errno));
+  return ERR_OK;
+}
+
+err_t schema_registry_open(const struct schema_registry_access *to, struct schema_registry **out)
 {
   AUTO(schema_registry_close) struct schema_registry *r = NULL;
   const struct http_options options = {
     .timeout_ms = SCHEMA_REGISTRY_MS,
     .body_bytes = ANSWER_BYTES_MAX,
     .header = "Accept: application/vnd.schemaregistry.v1+json",
-    .user = *access->user ? access->user : NULL,
-    .password = *access->user ? access->password : NULL,
-    .ca_file = *access->ca_file ? access->ca_file : NULL,
+    .user = *to->user ? to->user : NULL,
+    .password = *to->user ? to->password : NULL,
+    .ca_file = *to->ca_file ? to->ca_file : NULL,
   };
 
+  TRY(verify_ca_file(to->ca_file));
   TRY(mem_array(1, sizeof *r, &r));
-  TRY(mem_copy_str(access->url, &r->url));
+  TRY(mem_copy_str(to->url, &r->url));
   for (size_t n = strlen(r->url); n > 0 && r->url[n - 1] == '/'; n--)
     r->url[n - 1] = '\0';
   TRY(http_client_open(&options, &r->client));

@@ -8,6 +8,7 @@
 #define INGEST_SCHEMA_REGISTRY_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -24,16 +25,19 @@ struct schema_registry_access {
   const char *ca_file; /* certificates of authorities; "": those of the system */
 };
 
-/* Nothing is asked yet. Returns ERR_SYSTEM; ERR_MEMORY. */
-err_t schema_registry_open(const struct schema_registry_access *access, struct schema_registry **out);
+/* Nothing is asked yet. Returns ERR_CONFIG if ca_file cannot be read; ERR_SYSTEM; ERR_MEMORY. */
+err_t schema_registry_open(const struct schema_registry_access *to, struct schema_registry **out);
 void schema_registry_close(struct schema_registry **r);
 
 /* Ask for a schema, and for those that it refers to.
  *
  * others  out: a list of these, for avro_schema_make(). The caller releases it and the schema with json_decref()
  *
- * Returns ERR_REGISTRY if another attempt may succeed: it does not answer, or does not let us in; ERR_WIRE if it has no
- * schema of Avro with this id; ERR_MEMORY. The first two with the reason. */
+ * Returns ERR_WIRE if the registry says that it has no schema of Avro with this id; ERR_REGISTRY if it does not answer,
+ * or answers anything else: another attempt may succeed; ERR_MEMORY. The first two with the reason. */
 err_t schema_registry_get(struct schema_registry *r, uint32_t id, json_t **others, json_t **out);
+
+/* Has there been an answer to the newest question, whatever it was? */
+bool schema_registry_has_answered(const struct schema_registry *r);
 
 #endif

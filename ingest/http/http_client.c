@@ -97,6 +97,13 @@ void http_client_escape(const char *text, char *out)
 
 /* ---- Opening ---- */
 
+/* The system's authorities are in a folder beside the file. */
+static bool trust_only(CURL *request, const char *ca_file)
+{
+  return curl_easy_setopt(request, CURLOPT_CAINFO, ca_file) == CURLE_OK &&
+         curl_easy_setopt(request, CURLOPT_CAPATH, NULL) == CURLE_OK;
+}
+
 static bool set_options(struct http_client *c, const struct http_options *options)
 {
   CURL *request = c->request;
@@ -107,7 +114,7 @@ static bool set_options(struct http_client *c, const struct http_options *option
          curl_easy_setopt(request, CURLOPT_HTTPHEADER, c->headers) == CURLE_OK &&
          curl_easy_setopt(request, CURLOPT_USERNAME, options->user) == CURLE_OK &&
          curl_easy_setopt(request, CURLOPT_PASSWORD, options->password) == CURLE_OK &&
-         (!options->ca_file || curl_easy_setopt(request, CURLOPT_CAINFO, options->ca_file) == CURLE_OK) &&
+         (!options->ca_file || trust_only(request, options->ca_file)) &&
          curl_easy_setopt(request, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
          curl_easy_setopt(request, CURLOPT_WRITEDATA, c) == CURLE_OK &&
          curl_easy_setopt(request, CURLOPT_ERRORBUFFER, c->trouble) == CURLE_OK &&

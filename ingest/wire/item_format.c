@@ -42,13 +42,23 @@ static err_t decode_own(bool is_framed, const struct topic_record *record, struc
   return ERR_OK;
 }
 
-err_t item_format_prepare(const struct item_format *f, const struct topic_record *record)
+err_t item_format_find_schema(const struct item_format *f, const struct topic_record *record, bool may_ask,
+                              uint32_t *id)
 {
+  bool needs_key = f->mapping.key.n_steps == 0 || !record->has_value;
+
   if (!f->is_mapped || !f->is_framed)
     return ERR_OK;
-  if (record->has_key)
-    TRY(mapped_document_find_schema(&f->mapping, record->key));
-  return record->has_value ? mapped_document_find_schema(&f->mapping, record->value) : ERR_OK;
+  if (record->has_key && needs_key)
+    TRY(mapped_document_find_schema(&f->mapping, record->key, may_ask, id));
+  return record->has_value ? mapped_document_find_schema(&f->mapping, record->value, may_ask, id) : ERR_OK;
+}
+
+err_t item_format_ask(const struct item_format *f, uint32_t id, bool may_ask)
+{
+  const struct avro_type *type;
+
+  return avro_schemas_find(f->mapping.schemas, id, may_ask, &type);
 }
 
 err_t item_format_decode(const struct item_format *f, const struct topic_record *record, struct region *r,

@@ -15,11 +15,19 @@ struct item_format {
   struct mapping mapping; /* if it is */
 };
 
-/* Find what a record needs to be decoded: the schemas of its key and its value.
+/* Find what a record needs to be decoded: the schemas of its value and, where that does not have the item's key, of its
+ * key.
  *
- * Returns ERR_REGISTRY, with the reason, if the schema registry cannot tell for now; ERR_MEMORY. Blocks: on the
- * registry. */
-err_t item_format_prepare(const struct item_format *f, const struct topic_record *record);
+ * may_ask  false: the schema registry is not asked, but what it has said counts
+ * id       out: on ERR_REGISTRY, the schema's id
+ *
+ * Returns ERR_REGISTRY, with the reason, if a schema is not known because the registry does not tell it for now;
+ * ERR_MEMORY. What else is wrong, decoding says. Blocks: on the registry. */
+err_t item_format_find_schema(const struct item_format *f, const struct topic_record *record, bool may_ask,
+                              uint32_t *id);
+
+/* Ask again for a schema that item_format_find_schema() has named. Returns the errors of avro_schemas_find(). */
+err_t item_format_ask(const struct item_format *f, uint32_t id, bool may_ask);
 
 /* Decode a record as a change of an item. Names of spaces and attributes, and the types of attributes, are not verified
  * against the configuration.

@@ -17,18 +17,17 @@ err_t mapped_document_read(const struct mapping *m, bool is_framed, struct span 
   if (!m->schemas)
     return json_parse(bytes, JSON_DECODE_ANY, r, has_large, out);
   *has_large = false;
-  TRY(avro_schemas_find(m->schemas, id, &type));
+  TRY(avro_schemas_find(m->schemas, id, false, &type));
   return avro_value_read(type, bytes, out);
 }
 
-err_t mapped_document_find_schema(const struct mapping *m, struct span bytes)
+err_t mapped_document_find_schema(const struct mapping *m, struct span bytes, bool may_ask, uint32_t *id)
 {
   const struct avro_type *type;
-  uint32_t id;
 
   if (!m->schemas || !framing_is_there(bytes))
     return ERR_OK;
-  TRY(framing_take(&bytes, &id));
-  err_code_t err = avro_schemas_find(m->schemas, id, &type);
+  TRY(framing_take(&bytes, id));
+  err_code_t err = avro_schemas_find(m->schemas, *id, may_ask, &type);
   return err_class(err) == ERR_CLASS_REJECT ? ERR_OK : err;
 }

@@ -8,10 +8,8 @@
 #include "base/region.h"
 #include "ingest/wire/mapping.h"
 
-/* Find the schema that framed bytes need, if they need one, before they are read.
- *
- * Returns ERR_REGISTRY if the registry cannot tell for now. What else is wrong is for mapped_document_read() to say. */
-err_t mapped_document_find_schema(const struct mapping *m, struct span bytes);
+/* Find the schema that framed bytes need, if they need one, before they are read. See item_format_find_schema(). */
+err_t mapped_document_find_schema(const struct mapping *m, struct span bytes, bool may_ask, uint32_t *id);
 
 /* Read bytes as JSON or, if the mapping has schemas, as Avro. Blocks: see avro_schemas.h.
  *
@@ -19,7 +17,8 @@ err_t mapped_document_find_schema(const struct mapping *m, struct span bytes);
  * has_large  see json_parse()
  * out        the caller releases it with json_decref()
  *
- * Returns ERR_WIRE with what is wrong; ERR_TOO_LARGE; ERR_MEMORY. */
+ * Returns ERR_WIRE with what is wrong; ERR_REGISTRY if a schema is not known, and was not looked for before;
+ * ERR_TOO_LARGE; ERR_MEMORY. */
 err_t mapped_document_read(const struct mapping *m, bool is_framed, struct span bytes, struct region *r,
                            bool *has_large, json_t **out);
 

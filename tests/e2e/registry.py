@@ -11,11 +11,13 @@ from urllib.parse import unquote
 
 
 class Registry:
-    """Has schemas by id: text, or what the registry answers. subjects: the same by SUBJECT/VERSION. code: another status than 200 for all answers. login: who may ask, as user:password.
+    """Has schemas by id: text, or what the registry answers. subjects: the same by SUBJECT/VERSION. code: another status than 200 for all answers; broken:
+    ids that get status 500. login: who may ask, as user:password.
     certificate: paths of a certificate and its key; then it is asked by TLS."""
 
     def __init__(self, schemas, login=None, certificate=None, subjects=None):
         self.schemas, self.subjects, self.code, self.asked = dict(schemas), subjects or {}, 200, []
+        self.broken = set()
         due = login and "Basic " + base64.b64encode(login.encode()).decode()
         registry = self
 
@@ -48,6 +50,8 @@ class Registry:
         if self.code != 200:
             return refusal(self.code, self.code, "The store is not ready")
         if found := re.fullmatch(r"/schemas/ids/(\d+)", path):
+            if int(found[1]) in self.broken:
+                return refusal(500, 50001, "Error in the backend data store")
             return found_or(self.schemas.get(int(found[1])), f"Schema {found[1]} not found", 40403)
         if found := re.fullmatch(r"/subjects/([^/]+)/versions/(\d+)", path):
             return found_or(self.subjects.get(f"{unquote(found[1])}/{found[2]}"), "Subject not found", 40401)

@@ -4,6 +4,7 @@
 
 import base64
 import json
+import re
 import struct
 import unittest
 from pathlib import Path
@@ -97,7 +98,7 @@ class WithRegistry(test_formats.FormatCase):
         eventually(lambda: self.system.daemon.get("/readyz")[0] == 200, "/readyz")
         log = self.system.daemon.log()
         self.assertIn("event=catalogue_schema_waiting", log)
-        self.assertIn("event=catalogue_schema_found partition=0", log)
+        self.assertIn("event=catalogue_schema_over partition=0 schema=8", log)
         self.assertNotIn(PASSWORD, log)
         self.system.daemon.stop()
 
@@ -112,6 +113,23 @@ class WithRegistry(test_formats.FormatCase):
         self.check()
         self.assertEqual(self.registry.asked.count("/schemas/ids/11"), 1)
         self.assertEqual(self.found(), found)
+        self.system.daemon.stop()
+
+    def test_partitions_that_wait_do_not_wait_for_each_other(self):
+        self.open_registry(Registry(TEXTS))
+        self.registry.broken = {7, 8}
+        first = self.put_all(range(5), 7, HELD)
+        other = self.put_all(range(5, 9), 8, OTHER)
+        eventually(lambda: self.system.daemon.log().count("event=catalogue_schema_waiting") == 2, "both waits")
+        self.registry.broken = {7}
+        self.wait_until_found(other, "the items of the other partition")
+        more = self.put_all(range(9, 12), 8, OTHER)
+        self.wait_until_found(other | more, "more of them")
+        self.registry.broken = set()
+        self.wait_until_found(first | other | more, "all items")
+        self.check()
+        phases = re.findall(r'event=catalogue phase="([^"]*)"', self.system.daemon.log().split("schema_waiting", 1)[1])
+        self.assertNotIn("waiting for Kafka", phases)
         self.system.daemon.stop()
 
     def test_a_schema_that_refers_to_others(self):
@@ -135,12 +153,17 @@ class WithRegistry(test_formats.FormatCase):
         self.assertEqual(len(self.registry.asked), 4 + 2)
         self.system.daemon.stop()
 
-    def test_a_registry_that_lets_nobody_in(self):
-        self.open_registry(Registry(TEXTS, f"{LOGIN}:{PASSWORD}"))
-        self.put_all(range(5), 8, 0)
-        self.wait_until_waiting('answers with HTTP status 401: "Unauthorized"')
-        self.assertEqual(self.found(), set())
-        self.system.daemon.stop()
+    def test_a_registry_that_lets_nobody_in_or_is_elsewhere(self):
+        for path, login, due in (("", f"{LOGIN}:{PASSWORD}", '401: "Unauthorized"'),
+                                 ("/wrong", None, '404: "HTTP 404 Not Found"')):
+            registry = Registry(TEXTS, login)
+            registry.url += path
+            self.open_registry(registry)
+            self.put_all(range(5), 8, 0)
+            self.wait_until_waiting(f"answers with HTTP status {due}")
+            self.assertEqual(self.found(), set())
+            self.assertEqual(self.system.wait_dead_letters(set()), {})
+            self.system.daemon.stop()
 
 
 if __name__ == "__main__":

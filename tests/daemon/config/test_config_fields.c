@@ -58,6 +58,19 @@ static void a_registry_stands_for_schemas(void **state)
   config_close(&c);
 }
 
+static void who_asks_no_registry_needs_no_password_of_it(void **state)
+{
+  struct config *c = NULL;
+
+  (void)state;
+  const char *text =
+      AVRO "  framing: confluent\n  registry: {url: 'http://r', user: me, password: env:SLUICE_NO_SUCH}\n" REST;
+  write_bytes(text, strlen(text));
+  assert_int_equal(config_open_for_kafka(path, &c), ERR_OK);
+  assert_string_equal(c->catalogue.registry.password, "env:SLUICE_NO_SUCH");
+  config_close(&c);
+}
+
 static void mistakes_of_a_registry_name_their_line(void **state)
 {
   (void)state;
@@ -70,6 +83,10 @@ static void mistakes_of_a_registry_name_their_line(void **state)
                  "catalogue.registry.url is not");
   assert_refused(AVRO "  framing: confluent\n  registry:\n    url: http://r\n    password: hush!\n" REST, 7,
                  "catalogue.registry.password is set", "catalogue.registry.user is not");
+  assert_refused(AVRO "  framing: confluent\n  registry:\n    url: http://r\n    user: me:you\n" REST, 7,
+                 "catalogue.registry.user expects a name", "without a colon");
+  assert_refused(AVRO "  framing: confluent\n  registry:\n    url: http://r\n    user: me\n    password: \"a\\tb\"\n" REST,
+                 8, "catalogue.registry.password expects a secret", "byte 2 of 3 is one");
   assert_refused(AVRO "  framing: confluent\n  registry:\n    url: http://me:hush@r\n" REST, 6,
                  "catalogue.registry.url expects a URL", "it has a user name or a password");
   assert_refused(AVRO "  framing: confluent\n  registry:\n    url: http://r\n    user: me\n"
@@ -158,6 +175,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(paths_are_read_by_name),
     cmocka_unit_test(a_registry_stands_for_schemas),
+    cmocka_unit_test(who_asks_no_registry_needs_no_password_of_it),
     cmocka_unit_test(mistakes_of_a_registry_name_their_line),
     cmocka_unit_test(mistakes_name_their_line),
     cmocka_unit_test(all_mistakes_are_reported_at_once),

@@ -70,7 +70,7 @@ static void one_file_is_the_schema_of_all_values(void **state)
   (void)state;
   save("films.avsc", "\"double\"");
   assert_ok(open_files(path_of("films.avsc"), false, &s));
-  assert_ok(avro_schemas_find(s, 0, &type));
+  assert_ok(avro_schemas_find(s, 0, true, &type));
   assert_int_equal(type->kind, AVRO_DOUBLE);
   avro_schemas_close(&s);
 }
@@ -85,18 +85,18 @@ static void an_id_chooses_the_schema(void **state)
   save("4294967295.avsc", "{\"schema\": \"{\\\"type\\\": \\\"string\\\"}\"}"); /* as a registry answers */
   save("readme.txt", "not a schema");
   assert_ok(open_files(path_of("."), true, &s));
-  assert_ok(avro_schemas_find(s, 7, &type));
+  assert_ok(avro_schemas_find(s, 7, true, &type));
   assert_int_equal(type->kind, AVRO_INT);
-  assert_ok(avro_schemas_find(s, UINT32_MAX, &type));
+  assert_ok(avro_schemas_find(s, UINT32_MAX, true, &type));
   assert_int_equal(type->kind, AVRO_STRING);
-  assert_int_equal(avro_schemas_find(s, 8, &type), ERR_WIRE);
+  assert_int_equal(avro_schemas_find(s, 8, true, &type), ERR_WIRE);
   assert_message("schema 8 is not known: save it from the registry as ");
   assert_message("/8.avsc, then retry the record");
   save("8.avsc", "{");
-  assert_int_equal(avro_schemas_find(s, 8, &type), ERR_WIRE);
+  assert_int_equal(avro_schemas_find(s, 8, true, &type), ERR_WIRE);
   assert_message("8.avsc: not JSON");
   save("8.avsc", "\"bytes\"");
-  assert_ok(avro_schemas_find(s, 8, &type));
+  assert_ok(avro_schemas_find(s, 8, true, &type));
   assert_int_equal(type->kind, AVRO_BYTES);
   avro_schemas_close(&s);
 }
@@ -182,14 +182,14 @@ static void a_registry_is_asked_once_for_each_id(void **state)
   open_registry("", "");
   assert_int_equal(server.n_requests, 0);
   answer(200, "{\"schema\": \"{\\\"type\\\": \\\"string\\\"}\"}");
-  assert_ok(avro_schemas_find(s, UINT32_MAX, &type));
+  assert_ok(avro_schemas_find(s, UINT32_MAX, true, &type));
   assert_int_equal(type->kind, AVRO_STRING);
   assert_non_null(strstr(http_fixture_request(&server), "GET /v1/traces/schemas/ids/4294967295 HTTP/1.1\r\n"));
   assert_null(strstr(http_fixture_request(&server), "Authorization"));
   answer(200, "{\"schemaType\": \"AVRO\", \"schema\": \"\\\"int\\\"\", \"references\": []}");
-  assert_ok(avro_schemas_find(s, 7, &type));
+  assert_ok(avro_schemas_find(s, 7, true, &type));
   assert_int_equal(type->kind, AVRO_INT);
-  assert_ok(avro_schemas_find(s, UINT32_MAX, &type));
+  assert_ok(avro_schemas_find(s, UINT32_MAX, true, &type));
   assert_int_equal(type->kind, AVRO_STRING);
   assert_int_equal(server.n_requests, 2);
 }
@@ -201,7 +201,7 @@ static void a_registry_is_told_who_asks(void **state)
   (void)state;
   open_registry("", "me");
   answer(200, "{\"schema\": \"\\\"int\\\"\"}");
-  assert_ok(avro_schemas_find(s, 7, &type));
+  assert_ok(avro_schemas_find(s, 7, true, &type));
   assert_non_null(strstr(http_fixture_request(&server), "Authorization: Basic bWU6aHVzaA==\r\n")); /* me:hush */
 }
 
@@ -213,16 +213,16 @@ static void a_folder_comes_before_the_registry(void **state)
   save("7.avsc", "\"int\"");
   open_registry(path_of("."), "");
   answer(200, "{\"schema\": \"\\\"string\\\"\"}");
-  assert_ok(avro_schemas_find(s, 7, &type));
+  assert_ok(avro_schemas_find(s, 7, true, &type));
   assert_int_equal(type->kind, AVRO_INT);
   save("8.avsc", "\"bytes\"");
-  assert_ok(avro_schemas_find(s, 8, &type));
+  assert_ok(avro_schemas_find(s, 8, true, &type));
   assert_int_equal(type->kind, AVRO_BYTES);
   assert_int_equal(server.n_requests, 0);
-  assert_ok(avro_schemas_find(s, 9, &type));
+  assert_ok(avro_schemas_find(s, 9, true, &type));
   assert_int_equal(type->kind, AVRO_STRING);
   save("10.avsc", "{");
-  assert_int_equal(avro_schemas_find(s, 10, &type), ERR_WIRE);
+  assert_int_equal(avro_schemas_find(s, 10, true, &type), ERR_WIRE);
   assert_message("schema 10: ");
   assert_message("10.avsc: not JSON");
   assert_int_equal(server.n_requests, 1);
@@ -250,13 +250,15 @@ static void what_the_registry_does_not_have_is_refused(void **state)
   for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     answer(cases[i].status, cases[i].answer);
     for (int times = 0; times < 3; times++) {
-      assert_int_equal(avro_schemas_find(s, 8 + i, &type), ERR_WIRE);
+      assert_int_equal(avro_schemas_find(s, 8 + i, true, &type), ERR_WIRE);
       assert_message(i == 0 ? "schema 8: " : "schema ");
       assert_message(cases[i].due);
     }
     assert_int_equal(server.n_requests, i + 1);
   }
 }
+
+static char long_text[(4 << 20) + 2];
 
 /* What may be over soon. */
 static void a_registry_that_cannot_tell_is_asked_again(void **state)
@@ -268,24 +270,62 @@ static void a_registry_that_cannot_tell_is_asked_again(void **state)
     { 503, "busy", "answers with HTTP status 503: \"busy\"" },
     { 401, "{\"error_code\": 401, \"message\": \"Unauthorized\"}", "answers with HTTP status 401: \"Unauthorized\"" },
     { 404, "<html>no such page</html>", "answers with HTTP status 404: \"<html>no such page</html>\"" },
+    { 404, "{\"error_code\": 404, \"message\": \"HTTP 404 Not Found\"}",
+      "answers with HTTP status 404: \"HTTP 404 Not Found\"" },
+    { 200, long_text, "answers with HTTP status 200 and more than 4194304 bytes" },
+    { 503, long_text, "answers with HTTP status 503 and more than 4194304 bytes" },
     { 200, "<html>hello</html>", "answers without a schema: is it the URL of a schema registry?" },
   };
   const struct avro_type *type;
 
   (void)state;
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+  memset(long_text, 'x', sizeof long_text - 1);
+  for (int i = 0; i < (int)(sizeof cases / sizeof cases[0]); i++) {
     open_registry("", "");
     answer(cases[i].status, cases[i].answer);
-    assert_int_equal(avro_schemas_find(s, 8, &type), ERR_REGISTRY);
+    assert_int_equal(avro_schemas_find(s, 8, true, &type), ERR_REGISTRY);
     assert_message("schema 8: http://127.0.0.1:");
     assert_message(cases[i].due);
     answer(200, "{\"schema\": \"\\\"int\\\"\"}");
-    assert_int_equal(avro_schemas_find(s, 9, &type), ERR_REGISTRY); /* it is left alone for a moment */
+    assert_int_equal(avro_schemas_find(s, 8, true, &type), ERR_REGISTRY); /* not again at once */
     assert_message(cases[i].due);
-    assert_int_equal(server.n_requests, 2 * i + 1);
-    clock_sleep_ns(500 * CLOCK_NS_PER_MS);
-    assert_ok(avro_schemas_find(s, 8, &type));
-    }
+    assert_int_equal(server.n_requests, 3 * i + 1);
+    assert_ok(avro_schemas_find(s, 9, true, &type)); /* other ids are not concerned */
+    clock_sleep_ns(600 * CLOCK_NS_PER_MS);
+    assert_int_equal(avro_schemas_find(s, 8, false, &type), ERR_REGISTRY);
+    assert_ok(avro_schemas_find(s, 8, true, &type));
+    assert_int_equal(server.n_requests, 3 * i + 3);
+  }
+}
+
+static void the_registry_is_asked_only_when_it_may_be(void **state)
+{
+  const struct avro_type *type;
+
+  (void)state;
+  open_registry("", "");
+  answer(200, "{\"schema\": \"\\\"int\\\"\"}");
+  assert_int_equal(avro_schemas_find(s, 8, false, &type), ERR_REGISTRY);
+  assert_message("schema 8: the registry is asked for it in a moment");
+  assert_int_equal(server.n_requests, 0);
+  assert_ok(avro_schemas_find(s, 8, true, &type));
+  assert_ok(avro_schemas_find(s, 8, false, &type));
+}
+
+/* After pauses of 0.5 and 1 s. */
+static void the_pauses_between_questions_grow(void **state)
+{
+  const struct avro_type *type;
+  int64_t begin_ns = clock_now_ns();
+
+  (void)state;
+  open_registry("", "");
+  answer(500, "");
+  while (server.n_requests < 3) {
+    assert_int_equal(avro_schemas_find(s, 8, true, &type), ERR_REGISTRY);
+    clock_sleep_ns(10 * CLOCK_NS_PER_MS);
+  }
+  assert_true(clock_now_ns() - begin_ns >= 1500 * CLOCK_NS_PER_MS);
 }
 
 static void a_registry_that_is_not_there_is_named(void **state)
@@ -295,8 +335,39 @@ static void a_registry_that_is_not_there_is_named(void **state)
   (void)state;
   open_registry("", "");
   atomic_store(&server.mode, HTTP_FIXTURE_CLOSES);
-  assert_int_equal(avro_schemas_find(s, 8, &type), ERR_REGISTRY);
+  assert_int_equal(avro_schemas_find(s, 8, true, &type), ERR_REGISTRY);
   assert_message("/schemas/ids/8 does not answer: ");
+  assert_int_equal(avro_schemas_find(s, 9, true, &type), ERR_REGISTRY); /* it is left alone, whatever the id */
+  assert_message("schema 9: ");
+  assert_message("/schemas/ids/8 does not answer: ");
+  atomic_store(&server.mode, HTTP_FIXTURE_ANSWERS);
+  answer(200, "{\"schema\": \"\\\"int\\\"\"}");
+  clock_sleep_ns(600 * CLOCK_NS_PER_MS);
+  assert_ok(avro_schemas_find(s, 9, true, &type));
+  assert_ok(avro_schemas_find(s, 8, true, &type));
+}
+
+static void a_folder_may_be_empty_beside_a_registry(void **state)
+{
+  const struct avro_type *type;
+
+  (void)state;
+  open_registry(path_of("."), "");
+  save("8.avsc", "\"int\"");
+  assert_ok(avro_schemas_find(s, 8, false, &type));
+}
+
+static void authorities_that_cannot_be_read_are_refused(void **state)
+{
+  struct avro_schemas *schemas = NULL;
+  const struct avro_sources from = {
+    .has_ids = true, .path = "", .registry = { .url = "https://r", .user = "", .ca_file = path_of("none.pem") }
+  };
+
+  (void)state;
+  assert_int_equal(avro_schemas_open(&from, &schemas), ERR_CONFIG);
+  assert_message("catalogue.registry.ca_file: ");
+  assert_message("none.pem cannot be read: No such file or directory");
 }
 
 int main(void)
@@ -312,6 +383,10 @@ int main(void)
     cmocka_unit_test_setup_teardown(what_the_registry_does_not_have_is_refused, begin_with_server, end_with_server),
     cmocka_unit_test_setup_teardown(a_registry_that_cannot_tell_is_asked_again, begin_with_server, end_with_server),
     cmocka_unit_test_setup_teardown(a_registry_that_is_not_there_is_named, begin_with_server, end_with_server),
+    cmocka_unit_test_setup_teardown(the_registry_is_asked_only_when_it_may_be, begin_with_server, end_with_server),
+    cmocka_unit_test_setup_teardown(the_pauses_between_questions_grow, begin_with_server, end_with_server),
+    cmocka_unit_test_setup_teardown(a_folder_may_be_empty_beside_a_registry, begin_with_server, end_with_server),
+    cmocka_unit_test_setup_teardown(authorities_that_cannot_be_read_are_refused, begin, end),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
