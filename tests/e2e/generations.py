@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generations of a model for tests: their files, the records of the control topic, and what daemons say of them."""
+"""Generations of a model for tests: their files, the records of the control topic, what daemons say of them, and queries
+that never pause."""
 
 import hashlib
 import json
+import threading
 import time
 from pathlib import Path
 
@@ -89,3 +91,24 @@ class ControlTopic:
         self.write(f"{self.space}@{number}", {"retire": True, **self.derive_of(number)})
         self.live.discard(number)
         self.retired.add(number)
+
+
+class Load:
+    """Asks queries all the time, until it is stopped. draw() makes one."""
+
+    def __init__(self, system, draw, pause_s):
+        self.system, self.draw, self.pause_s, self.queries = system, draw, pause_s, []
+        self.is_stopping = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def run(self):
+        while not self.is_stopping.wait(self.pause_s):
+            self.queries.append(self.system.send(self.draw()))
+
+    def __exit__(self, *exc):
+        self.is_stopping.set()
+        self.thread.join()

@@ -60,7 +60,7 @@ class Derived(test_rollout.Rollout):
 
     def test_a_derived_generation_needs_no_new_parts_and_stays_fresh_on_both_sides(self):
         self.put([1])
-        with test_rollout.Load(self):
+        with test_rollout.CheckedLoad(self):
             self.assertIn("books@2 is ready", self.derive(2))
             row = self.rows()[2]
             self.assertEqual((row["items"], row["missing_items"], row["coverage"], row["derives_from"]),

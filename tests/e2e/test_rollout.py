@@ -20,7 +20,7 @@ import data
 import models
 import real_broker
 import wire
-from generations import digest, part_name
+from generations import Load, digest, part_name
 from harness import SLOWNESS, Case, Daemon, System, build_dir, eventually, merged
 from wire import pb
 
@@ -49,27 +49,15 @@ def without_file(path):
         away.rename(path)
 
 
-class Load:
-    """Asks queries all the time, until it is stopped. Each must get one right answer."""
+class CheckedLoad(Load):
+    """Each query must get one right answer."""
 
     def __init__(self, case):
-        self.case, self.queries, self.error = case, [], None
-        self.is_stopping = threading.Event()
-        self.thread = threading.Thread(target=self.run)
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def run(self):
-        while not self.is_stopping.wait(0.002):
-            query = self.case.draw()
-            self.case.system.send(query)
-            self.queries.append(query)
+        super().__init__(case.system, case.draw, 0.002)
+        self.case = case
 
     def __exit__(self, *exc):
-        self.is_stopping.set()
-        self.thread.join()
+        super().__exit__(*exc)
         if exc[0] is None:
             self.case.check(self.queries)
 
@@ -178,7 +166,7 @@ class Rollout(Case):
 class Generations(Rollout):
     def test_a_generation_is_added_filled_switched_to_and_retired_under_load(self):
         self.put([1])
-        with Load(self):
+        with CheckedLoad(self):
             self.put([1, 2], range(0, 200))  # parts that come before the model
             self.assertIn("books@2 is ready", self.add(2))
             self.assertEqual(self.current(), [1])
@@ -255,7 +243,7 @@ class Generations(Rollout):
         self.put([1, 2], range(50))
         second, address = self.start_second()
         self.add(2, "--at-least", address)
-        with Load(self):
+        with CheckedLoad(self):
             self.switch(2, "--at-least", address)
             self.assertEqual((self.current(), self.current(second)), ([2], [2]))
         self.assertEqual(self.ask(n=20), {2})

@@ -5,7 +5,6 @@ A generation that derives from another one is filled, switched to and rolled bac
 answer of the merges must be that of the daemon, or that of the oracle for the generation that it names."""
 
 import tempfile
-import threading
 import time
 import unittest
 
@@ -14,7 +13,7 @@ import generations
 import models
 import real_broker
 import shards
-from generations import ControlTopic, digest, part_name, rows
+from generations import ControlTopic, Load, digest, part_name, rows
 from harness import Case, System, eventually
 from wire import pb
 
@@ -30,29 +29,6 @@ def setUpModule():
     unittest.addModuleCleanup(folder.cleanup)
     paths = generations.write_models(data.generator("rollout of shards"), folder.name, GENERATIONS, n=12)
     spaces = {part_name(g): models.load(paths[g]) for g in GENERATIONS}
-
-
-class Load:
-    """Asks queries for the current generation all the time, until it is stopped."""
-
-    def __init__(self, case):
-        self.case, self.queries = case, []
-        self.is_stopping = threading.Event()
-        self.thread = threading.Thread(target=self.run)
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def run(self):
-        while not self.is_stopping.wait(0.05):
-            query = self.case.draw("books")
-            self.case.system.send(query)
-            self.queries.append(query)
-
-    def __exit__(self, *exc):
-        self.is_stopping.set()
-        self.thread.join()
 
 
 class RolloutShards(Case):
@@ -147,7 +123,7 @@ class RolloutShards(Case):
 
     def test_a_derived_generation_is_the_same_in_shards_under_load(self):
         self.put([1, 3], range(N_ITEMS))
-        with Load(self) as load:
+        with Load(self.system, lambda: self.draw("books"), 0.05) as load:
             self.assertIn("books@2 is ready", self.ctl("add", "books", "--file", str(paths[DERIVED]), "--derive"))
             self.compare("books@2", DERIVED)
             self.put([1], range(100))
