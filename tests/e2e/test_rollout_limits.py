@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of models at the daemon's limits: generations that do not fit into memory, a stop while one is loaded, and a
-fill on a machine that is always busy."""
+"""Tests of models at the daemon's limits: generations that do not fit into memory, a stop while one is loaded, a fill on a
+machine that is always busy, and a kill while the parts of a retired one are deleted."""
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -20,11 +21,12 @@ import generations
 import models
 import real_broker
 import safetensors_io
-from generations import ControlTopic, current, rows
-from harness import Case, Daemon, System, build_dir, eventually, to_yaml
+from generations import ControlTopic, Load, current, rows
+from harness import Case, Daemon, System, build_dir, eventually, merged, to_yaml
 
 N_ITEMS = 100
 N_FILLED = 6000   # take several steps
+N_REMOVED = 20000 # take several transactions
 DIM = 256         # the vectors take most of the memory
 SLOW_DIM = 3000   # of a bilinear model whose decomposition takes many seconds
 
@@ -211,6 +213,102 @@ class BusyMachine(Limits):
         eventually(lambda: self.policies() == FRONT, "the return of all threads")
         self.ask(1)
         self.ask(2)
+
+
+class Removal(Limits):
+    """A generation has been retired, and its parts are being deleted from the store, some thousand in a transaction."""
+    ATTEMPTS = 5  # to kill the daemon meanwhile
+
+    def open_with_items(self):
+        paths = generations.write_models(data.generator("removal"), folder.name, range(1, self.ATTEMPTS + 2), n=4)
+        self.open("removal", paths)
+        different = [self.system.items.item([f"books@{number}" for number in paths]) for _ in range(200)]
+        values = [self.system.items.encode(item) for item in different]
+        for i in range(N_REMOVED):
+            self.system.put_raw(b"item-%05d" % i, *values[i % len(values)])
+        self.system.sync()
+        self.ask(1)
+
+    def draw(self):
+        query = self.system.queries.draw("books@1", "exact", k=10)
+        query.space = "books"
+        return query
+
+    def check(self, queries):
+        """Each answer is right for the generation that it names. Return these generations in order of the queries."""
+        answers = self.system.client.wait([query.id for query in queries], 60)
+        for query in queries:
+            answer = answers[query.id]
+            self.assertEqual((answer.error.message, answer.space), ("", "books"))
+            query.space = answer.space = f"books@{answer.generation}"
+            self.system.oracle.check(query, answer)
+        return [answers[query.id].generation for query in queries]
+
+    def replace(self, number):
+        """Switch to the next generation, and retire this one."""
+        self.control.add(number + 1)
+        self.await_phase(number + 1, "ready")
+        self.control.switch(number + 1)
+        eventually(lambda: current(self.daemon) == number + 1, "the switch")
+        self.control.retire(number)
+
+    def kill_when_removing(self, number):
+        def is_removing():
+            row = rows(self.daemon)[number]
+            return row["phase"] == "removed" or (row["phase"] == "removing" and row["walked_items"] > 0)
+        eventually(is_removing, "the deletion", pause_s=0)
+        self.daemon.kill()
+
+    def stored_parts(self, number):
+        """Say of the first item and of the last one whether the store has the part. A daemon that follows no control
+        topic looks at a copy: it deletes nothing, and reads no queries of the others."""
+        place = self.system.folder / f"look-{number}"
+        place.mkdir()
+        self.daemon.ctl("backup", str(place / "backup"))
+        looker = Daemon(merged(self.daemon.config, {
+            "store": {"path": str(place / "store")}, "models": {"topic": ""},
+            "query": {"topic": "removal.looks", "group": "removal.looks"}}), place)
+        looker.ctl("restore", str(place / "backup"))
+        self.addCleanup(lambda: looker.is_running() and looker.kill())
+        looker.start().wait_ready()
+        items = [json.loads(looker.get(f"/items/item-{i:05}")[1]) for i in (0, N_REMOVED - 1)]
+        looker.stop()
+        return [generations.part_name(number) in item["value"]["parts"] for item in items]
+
+    def check_removed(self, number):
+        """No item has a part of this generation, and there is nothing but the next one in memory."""
+        self.await_phase(number, "removed")
+        for i in [*range(0, N_REMOVED, 199), N_REMOVED - 1]:
+            item = json.loads(self.daemon.get(f"/items/item-{i:05}")[1])
+            self.assertNotIn(generations.part_name(number), item["value"]["parts"])
+        status = self.daemon.status()
+        self.assertEqual([(space["generation"], space["items"]) for space in status["spaces"]], [(number + 1, N_REMOVED)])
+        for command in ("list", "status"):
+            retired, answering = self.daemon.ctl("model", command).splitlines()[number:number + 2]
+            self.assertEqual(retired.split()[:4], [f"books@{number}", "removed", "0", "0.000"])
+            self.assertEqual(answering.split()[:5],
+                             [f"books@{number + 1}", "current", "ready", f"{N_REMOVED:,}", "100.000"])
+
+    def test_a_kill_amid_the_deletion_of_a_retired_generations_parts_leaves_none(self):
+        self.open_with_items()
+        broker.create_topic("removal.looks")
+        with Load(self.system, self.draw, 0.05) as load:
+            for number in range(1, self.ATTEMPTS + 1):
+                self.replace(number)
+                self.kill_when_removing(number)
+                stored = self.stored_parts(number)
+                self.daemon.start().wait_ready()
+                if stored == [False, True]:
+                    break
+                print(f" [{number}: {stored}] ", end="", flush=True)
+            self.assertEqual(stored, [False, True], "no kill came between two transactions")
+            self.check_removed(number)
+            load.queries.append(self.system.send(self.draw()))
+        self.assertEqual(self.check(load.queries)[-1], number + 1)
+        self.daemon.stop()
+        self.daemon.ctl("verify")
+        self.daemon.start().wait_ready()
+        self.check_removed(number)
 
 
 class Stop(Limits):
