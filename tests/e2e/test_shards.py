@@ -3,6 +3,7 @@
 """Tests of shards and merges with a real Kafka broker: the same answers as one daemon gives, and none lost or twice
 when processes die."""
 
+import collections
 import json
 import signal
 import subprocess
@@ -55,13 +56,14 @@ class ShardsCase(Case):
     layout = None
 
     @classmethod
-    def make(cls, name, config=None, partitions=8, with_partials=True):
+    def make(cls, name, config=None, partitions=8, with_partials=True, merged=None):
+        """merged: settings of the topic of merged answers"""
         system = System(paths, spaces, config, broker.bootstrap, name, name, types=TYPES)
         broker.create_topic(system.topic("catalogue"), partitions, {"cleanup.policy": "compact"})
         for kind, count in (("queries", 3), ("answers", 2), ("merged", 2), ("partials", 4), ("dead-letters", 1),
                             ("seen", 2)):
             if kind != "partials" or with_partials:
-                broker.create_topic(system.topic(kind), count)
+                broker.create_topic(system.topic(kind), count, merged if kind == "merged" else None)
         return system
 
     def run(self, result=None):
@@ -379,8 +381,8 @@ class Load:
 class Failures(ShardsCase):
     """Processes that die, stop, or are away. Each test has topics of its own."""
 
-    def open(self, name, n, partitions=8, clocks_ahead_s=(), **layout):
-        self.system = self.make(name, partitions=partitions)
+    def open(self, name, n, partitions=8, clocks_ahead_s=(), merged=None, **layout):
+        self.system = self.make(name, partitions=partitions, merged=merged)
         self.addCleanup(self.system.close)
         self.layout = shards.Layout(self.system, n, **layout)
         self.addCleanup(self.layout.close)
@@ -620,6 +622,40 @@ class Failures(ShardsCase):
         for query_id in set(found) - {large.id, lost.id}:
             self.assertEqual(len(found[query_id][0].hits), 10)
         self.system.oracle.check_error(lost, found[lost.id][0], "BAD_QUERY")  # the shards admit no reply topics
+
+    def send_in_one_batch(self, load, queries):
+        """The merge finds all of their parts when it goes on."""
+        merge, reader = self.layout.merges[0], TopicReader(broker.bootstrap, self.system.topic("partials"))
+        merge.process.send_signal(signal.SIGSTOP)
+        for query in queries:
+            load.queries[query.id] = query
+            self.system.send(query, "protobuf")
+        self.system.client.flush()
+        parts = collections.Counter()
+
+        def are_there():
+            for record in reader.read():
+                parts[pb.Answer.FromString(pb.Partial.FromString(record.value).answer).id] += 1
+            return all(parts[query.id] >= self.layout.n for query in queries)
+        eventually(are_there, "all parts")
+        merge.process.send_signal(signal.SIGCONT)
+
+    def test_answers_that_are_too_large_together_are_sent_apart(self):
+        load = self.open("together", 2, n_merges=1, merged={"max.message.bytes": "6000"},
+                         merge_config={"query": {"answer_kafka": {"compression.type": "none"}}})
+        queries = [load.system.queries.draw("dot", "exact", k=50) for _ in range(24)]
+        alone = load.system.queries.draw("dot", "exact", k=200, attributes=["*"])
+        self.send_in_one_batch(load, [*queries, alone])
+        found = {query_id: answers[0] for query_id, answers in load.wait().items()}
+        merge = self.layout.merges[0]
+        self.assertGreater(merge.status()["counters"]["retries"], 1)  # one is for the answer that is too large alone
+        self.assertEqual(merge.log().count("event=reply_not_sent"), 1)
+        self.assertNotIn("event=reply_given_up", merge.log())
+        self.system.oracle.check_error(alone, found[alone.id], "INTERNAL")
+        self.assertRegex(found[alone.id].error.message, "no broker took the answer of .* for the configured topic")
+        for query in queries:
+            self.assertEqual(len(load.answers(query.id)), 1)
+            self.system.oracle.check(query, found[query.id])
 
     def test_a_reply_topic_that_is_deleted_holds_up_nobody(self):
         config = {"query": {"reply_topics": ["deleted.*"]}}
