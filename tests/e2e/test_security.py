@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, TopicPartition
 import data
 import models
 import real_broker
-from harness import QUIET, SLOWNESS, Case, Daemon, System, build_dir, eventually, merged
+from harness import QUIET, SLOWNESS, Case, Daemon, System, TopicReader, build_dir, eventually, merged
 from certificates import Authority
 from secure_broker import SecureBroker
 from wire import pb
@@ -519,33 +519,42 @@ class Renewal(SecurityCase, Reissue):
         self.recover()
 
 
-class MergeRenewal(SecurityCase, Reissue):
-    """The same for the role merge, which joins the parts of a single shard. The shard keeps its certificate."""
+class MergeCase(SecurityCase):
+    """Tests that each have a merge, which joins the parts of a single shard. The shard may do everything."""
 
-    CLIENTS = ("partials", "answers")
-    NEEDED = (("TOPIC", "partials", "READ"), ("TOPIC", "partials", "WRITE"), ("TOPIC", "answers", "WRITE"),
-              ("GROUP", "group.merge", "READ"), ("TRANSACTIONAL_ID", "group.merge.renewed", "WRITE"))
-
-    def open_merge(self, name, user, delivery):
+    def open_merge(self, name, kafka, delivery, reply_topics=()):
         certificate, key = broker.authority.issue("sluice")
         shard = tls("MTLS", **{"ssl.certificate.location": str(certificate), "ssl.key.location": str(key)})
-        query = {"partials_topic": f"{name}.partials"}
+        query = {"partials_topic": f"{name}.partials", "reply_topics": list(reply_topics)}
         system = self.make(name, shard, {"catalogue": {"shard": {"index": 0, "of": 1}}, "query": query})
         broker.create_topic(system.topic("partials"), 2)
-        self.files = [broker.folder / f"{name}.{kind}" for kind in ("pem", "key")]
-        self.put_certificate(broker.authority, user)
-        own = dict(zip(("ssl.certificate.location", "ssl.key.location"), map(str, self.files)))
         folder = system.folder / "merge"
         folder.mkdir()
-        self.merge = Daemon({"role": "merge", "kafka": {**shard, **own},
+        self.merge = Daemon({"role": "merge", "kafka": kafka,
                              "query": {**query, "group": system.topic("group"), "answer_topic": system.topic("answers")},
-                             "merge": {"instance": "renewed", "wait_ms": int(20000 * SLOWNESS), "delivery": delivery}},
+                             "merge": {"instance": "first", "wait_ms": int(20000 * SLOWNESS), "delivery": delivery}},
                             folder).start()
         self.addCleanup(lambda: self.merge.is_running() and self.merge.kill())
         system.open()
         self.merge.wait_ready()
         self.answer_one()
         return system
+
+
+NEEDED_BY_MERGE = (("TOPIC", "partials", "READ"), ("TOPIC", "partials", "WRITE"), ("TOPIC", "answers", "WRITE"),
+                   ("GROUP", "group.merge", "READ"), ("TRANSACTIONAL_ID", "group.merge.first", "WRITE"))
+
+
+class MergeRenewal(MergeCase, Reissue):
+    """The same for the role merge. The shard keeps its certificate."""
+
+    CLIENTS = ("partials", "answers")
+
+    def open_merge(self, name, user, delivery):
+        self.files = [broker.folder / f"{name}.{kind}" for kind in ("pem", "key")]
+        self.put_certificate(broker.authority, user)
+        own = dict(zip(("ssl.certificate.location", "ssl.key.location"), map(str, self.files)))
+        return super().open_merge(name, tls("MTLS", **own), delivery)
 
     def answer_each_once(self, queries):
         self.assert_answered(queries, 60)
@@ -570,7 +579,7 @@ class MergeRenewal(SecurityCase, Reissue):
 
     def test_both_clients_of_a_merge_have_the_new_one(self):
         def change_all(change):
-            for resource, kind, operation in self.NEEDED:
+            for resource, kind, operation in NEEDED_BY_MERGE:
                 broker.change(change, "User:CN=former", resource, f"merge-acl.{kind}", operation)
         change_all("allow")
         self.open_merge("merge-acl", "former", "exactly_once")
@@ -590,6 +599,56 @@ class MergeRenewal(SecurityCase, Reissue):
         self.renew(daemon=self.merge)
         self.answer_each_once(self.ask(5))
         self.merge.stop()
+
+
+class MergeReplies(MergeCase):
+    """The broker says that a reply topic is there, and lets the merge write nothing into it."""
+
+    def ask(self, n, reply_topic):
+        """Ask so many queries that name the topic, and as many others. Return both lists."""
+        queries = [[], []]
+        for i in range(2 * n):
+            query = self.system.queries.draw("movies", "pqtopk", k=5, reply_topic=reply_topic if i % 2 == 0 else "")
+            queries[i % 2].append(self.system.send(query))
+        self.system.client.flush()
+        return queries
+
+    def check_named(self, queries):
+        """Each has an answer in the configured topic: an error that says why, or hits. Return the number of errors."""
+        answers = self.system.client.wait([query.id for query in queries], 60)
+        refused = [query for query in queries if answers[query.id].HasField("error")]
+        for query in refused:
+            error = answers[query.id].error
+            self.assertEqual(pb.Error.Code.Name(error.code), "INTERNAL")
+            self.assertRegex(error.message, "no broker took the answer of .* for the query's reply_topic")
+        self.assert_answered([query for query in queries if query not in refused])
+        return len(refused)
+
+    def check(self, name, delivery):
+        replies = f"{name}.replies"
+        for resource, kind, operation in (*NEEDED_BY_MERGE, ("TOPIC", "replies", "DESCRIBE")):
+            broker.change("allow", "User:least", resource, f"{name}.{kind}", operation)
+        broker.create_topic(replies)
+        system = self.open_merge(name, sasl("PLAIN", LEAST_PASSWORD, "least"), delivery, [replies])
+        self.merge.process.send_signal(signal.SIGSTOP)  # then it finds the parts of all queries at a time
+        named, others = self.ask(5, replies)
+        eventually(lambda: system.daemon.status()["counters"]["answers"] >= 11, "the parts")
+        self.merge.process.send_signal(signal.SIGCONT)
+        self.assert_answered(others, 60)
+        self.assertGreater(self.check_named(named), 0)
+        named, others = self.ask(5, replies)  # the merge takes the configured topic for a while
+        self.assert_answered(others, 60)
+        self.check_named(named)
+        self.assertEqual(TopicReader(broker.bootstrap, replies).read(), [])
+        self.assertIn("event=reply_not_sent", self.merge.log())
+        self.assertEqual(self.merge.status()["counters"]["undeliverable"], 0)
+        self.merge.stop()
+
+    def test_in_transactions_it_holds_up_no_other_answer(self):
+        self.check("unwritable", "exactly_once")
+
+    def test_without_transactions_it_holds_up_no_other_answer(self):
+        self.check("unwritable-plain", "at_least_once")
 
 
 NEEDED = (("TOPIC", "catalogue", "READ"), ("TOPIC", "catalogue", "DESCRIBE_CONFIGS"), ("TOPIC", "queries", "READ"),
