@@ -16,6 +16,7 @@
 #include "tests/support/kafka_fixture.h"
 #include "tests/support/kafka_tap.h"
 #include "tests/support/log_watch.h"
+#include "tests/support/side_by_side.h"
 #include "tests/support/stubborn_broker.h"
 #include "tests/support/tls_property.h"
 
@@ -651,5 +652,5 @@ int main(void)
     TEST(a_missing_reply_topic_costs_no_query_and_no_daemon),
   };
 
-  return cmocka_run_group_tests(tests, open_broker, close_broker);
+  return SIDE_BY_SIDE(tests, open_broker, close_broker);
 }

@@ -13,6 +13,7 @@
 #include "daemon/delivery/outlet.h"
 #include "tests/support/kafka_tap.h"
 #include "tests/support/log_watch.h"
+#include "tests/support/side_by_side.h"
 #include "tests/support/stubborn_broker.h"
 #include "tests/support/tls_property.h"
 
@@ -342,5 +343,5 @@ int main(void)
     TEST(what_is_not_sent_ends_when_the_outlet_closes),
   };
 
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return SIDE_BY_SIDE(tests, NULL, NULL);
 }

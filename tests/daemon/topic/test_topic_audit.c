@@ -11,6 +11,7 @@
 #include "daemon/topic/followed_topic.h"
 #include "daemon/topic/topic_audit.h"
 #include "tests/support/kafka_fixture.h"
+#include "tests/support/side_by_side.h"
 #include "tests/support/tls_property.h"
 
 enum { PARTITIONS = 2, HOUR_S = 3600 };
@@ -347,5 +348,5 @@ int main(void)
     TEST(what_was_audited_is_forgotten_when_reading_resumes),
   };
 
-  return cmocka_run_group_tests(tests, open_broker, close_broker);
+  return SIDE_BY_SIDE(tests, open_broker, close_broker);
 }

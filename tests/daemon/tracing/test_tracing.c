@@ -13,6 +13,7 @@
 #include "tests/support/assert_ok.h"
 #include "tests/support/http_fixture.h"
 #include "tests/support/log_watch.h"
+#include "tests/support/side_by_side.h"
 
 #define SAMPLED "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -263,5 +264,5 @@ int main(void)
     cmocka_unit_test_setup_teardown(a_close_does_not_wait_for_a_collector_that_hangs, open_all, close_all),
   };
 
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return SIDE_BY_SIDE(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The query consumer: only answered queries are committed. One test joins all groups, because each join takes the
- * embedded broker three seconds. */
+/* The query consumer: only answered queries are committed. Each join of a group takes the embedded broker three seconds,
+ * so the tests run side by side. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +13,7 @@
 
 #include "ingest/readers/query_reader.h"
 #include "tests/support/kafka_fixture.h"
+#include "tests/support/side_by_side.h"
 #include "tests/support/stubborn_broker.h"
 
 enum { QUERIES = 12 };
@@ -75,7 +76,7 @@ static void send_queries(int from, int to)
 
 /* Take no record for longer than the group waits for a member that does not poll. No record is lost or returned twice.
  */
-static void assert_reader_stays_without_taking(void)
+static void a_reader_stays_without_taking(void **state)
 {
   static const struct kafka_property own[] = { { "max.poll.interval.ms", "6000" }, { "session.timeout.ms", "6000" } };
   struct kafka_layers layers = kafka_fixture_layers_with(&kafka, true, own, 2);
@@ -83,6 +84,7 @@ static void assert_reader_stays_without_taking(void)
   struct query_record record;
   bool has_record;
 
+  (void)state;
   assert_ok(offset_tracker_open(&tracker));
   assert_ok(query_reader_open(&layers, "queries", "patient", "", tracker, &r));
   assert_int_equal(next_record(r).record.offset, 0);
@@ -101,12 +103,13 @@ static void assert_reader_stays_without_taking(void)
 }
 
 /* A reader that retires commits what is done once more: a commit that was under way may never arrive. */
-static void assert_retired_reader_commits_again(void)
+static void a_retired_reader_commits_again(void **state)
 {
   struct query_reader *r = open_reader("retired");
   struct position under_way[1];
   struct query_record taken;
 
+  (void)state;
   for (int i = 0; i < 3; i++)
     offset_tracker_done(tracker, next_record(r).ticket);
   taken = next_record(r);                                  /* not answered */
@@ -131,7 +134,7 @@ static void poll_without_taking(struct query_reader *r)
 
 /* The group asks for the partition because another reader joins. It waits until the queries are answered. Where the
  * next owner begins is tested on a real broker: this one refuses commits during a rebalance. */
-static void assert_partitions_wait_for_answers(void)
+static void partitions_wait_for_answers(void **state)
 {
   enum { TAKEN = 4 };
   struct kafka_layers layers = kafka_fixture_layers(&kafka, true);
@@ -139,6 +142,7 @@ static void assert_partitions_wait_for_answers(void)
   struct query_reader *r, *other;
   uint32_t tickets[TAKEN];
 
+  (void)state;
   assert_ok(offset_tracker_open(&tracker));
   assert_ok(offset_tracker_open(&others));
   assert_ok(query_reader_open(&layers, "queries", "sharing", "", tracker, &r));
@@ -166,13 +170,14 @@ static void assert_partitions_wait_for_answers(void)
 
 /* The group gets its partition although queries were not answered. Their answers would be second ones: the caller must
  * know at once, and not when it has partitions again. */
-static void assert_given_up_queries_are_told(void)
+static void given_up_queries_are_told(void **state)
 {
   struct kafka_layers layers = kafka_fixture_layers(&kafka, true);
   struct offset_tracker *others;
   struct query_reader *r, *other;
   int64_t end_ns = kafka_deadline_ns();
 
+  (void)state;
   assert_ok(offset_tracker_open(&tracker));
   assert_ok(offset_tracker_open(&others));
   assert_ok(query_reader_open(&layers, "queries", "giving up", "", tracker, &r));
@@ -194,12 +199,13 @@ static void assert_given_up_queries_are_told(void)
 
 /* A new group begins at the end. Its first reader goes before it has read a query. The next one must not skip what was
  * written meanwhile. */
-static void assert_end_is_kept(void)
+static void the_end_is_kept(void **state)
 {
   static const struct kafka_property own[] = { { "auto.offset.reset", "latest" } };
   struct kafka_layers layers = kafka_fixture_layers_with(&kafka, true, own, 1);
   struct query_reader *r;
 
+  (void)state;
   assert_ok(offset_tracker_open(&tracker));
   assert_ok(query_reader_open(&layers, "queries", "newest", "", tracker, &r));
   for (int64_t end_ns = kafka_deadline_ns(); !query_reader_is_assigned(r) && clock_now_ns() < end_ns;)
@@ -238,13 +244,6 @@ static void a_second_reader_continues_at_the_first_query_that_is_not_done(void *
   uint32_t tickets[QUERIES];
 
   (void)state;
-  kafka_fixture_init(&kafka);
-  assert_ok(embedded_broker_create_topic(kafka.broker, "queries", 1));
-  send_queries(0, QUERIES);
-  assert_reader_stays_without_taking();
-  assert_retired_reader_commits_again();
-  assert_partitions_wait_for_answers();
-  assert_given_up_queries_are_told();
   r = open_reader("group");
   for (int i = 0; i < QUERIES; i++) {
     struct query_record taken = next_record(r);
@@ -269,8 +268,6 @@ static void a_second_reader_continues_at_the_first_query_that_is_not_done(void *
   assert_fatal_error_is_told(r);
   query_reader_close(&r);
   offset_tracker_close(&tracker);
-  assert_end_is_kept();
-  kafka_fixture_fini(&kafka);
 }
 
 /* The reason is there until the group lets the reader in. */
@@ -300,12 +297,33 @@ static void a_session_timeout_that_the_broker_refuses_is_the_reason(void **state
   stubborn_broker_fini(&broker);
 }
 
+static int open_broker(void **state)
+{
+  (void)state;
+  kafka_fixture_init(&kafka);
+  assert_ok(embedded_broker_create_topic(kafka.broker, "queries", 1));
+  send_queries(0, QUERIES);
+  return 0;
+}
+
+static int close_broker(void **state)
+{
+  (void)state;
+  kafka_fixture_fini(&kafka);
+  return 0;
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_reader_stays_without_taking),
+    cmocka_unit_test(a_retired_reader_commits_again),
+    cmocka_unit_test(partitions_wait_for_answers),
+    cmocka_unit_test(given_up_queries_are_told),
     cmocka_unit_test(a_second_reader_continues_at_the_first_query_that_is_not_done),
+    cmocka_unit_test(the_end_is_kept),
     cmocka_unit_test(a_session_timeout_that_the_broker_refuses_is_the_reason),
   };
 
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return SIDE_BY_SIDE(tests, open_broker, close_broker);
 }
