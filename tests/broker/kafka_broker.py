@@ -43,6 +43,11 @@ FOR_TESTS = {
 }
 
 
+# For tests that start a broker again: it is let in only when its former session has ended, by default after 9 s. All
+# others keep the default, so that a broker that gets no processor time for a moment is not taken for dead.
+RESTARTS_SOON = {"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500}
+
+
 class KafkaBroker(KafkaNode):
     def __init__(self, port=None, properties=None, **process):
         super().__init__(tempfile.mkdtemp(prefix="sluice-kafka-"), port, {**FOR_TESTS, **(properties or {})}, **process)

@@ -55,6 +55,7 @@ class SecureBroker(kafka_broker.KafkaBroker):
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": ";".join(SUPER_USERS),
             "connection.failed.authentication.delay.ms": 100,
+            **kafka_broker.RESTARTS_SOON,
         }
         for mechanism, text in jaas(plain_users).items():
             self.properties[f"listener.name.sasl.{mechanism}.sasl.jaas.config"] = text

@@ -8,6 +8,7 @@ import data
 
 sys.path.insert(0, str(data.ROOT / "tests" / "broker"))
 import kafka_broker  # noqa: E402
+from kafka_broker import RESTARTS_SOON  # noqa: E402, F401
 
 
 def require():
@@ -20,9 +21,9 @@ def require():
     raise unittest.SkipTest(reason)
 
 
-def open_for(add_cleanup=unittest.addModuleCleanup):
+def open_for(add_cleanup=unittest.addModuleCleanup, properties=None):
     """Return a started broker. It is closed after the module's last test, or with the cleanups of `add_cleanup`."""
     require()
-    broker = kafka_broker.KafkaBroker().start()
+    broker = kafka_broker.KafkaBroker(properties=properties).start()
     add_cleanup(broker.close)
     return broker

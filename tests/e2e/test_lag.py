@@ -24,7 +24,7 @@ GROUP = "positions"
 
 def setUpModule():
     global broker, paths, spaces
-    broker = real_broker.open_for()
+    broker = real_broker.open_for(properties=real_broker.RESTARTS_SOON)
     folder = tempfile.TemporaryDirectory(prefix="sluice-models-")
     unittest.addModuleCleanup(folder.cleanup)
     paths = {"codes": Path(folder.name) / "codes.safetensors"}
