@@ -29,19 +29,23 @@ static struct temp_dir catalogue_dir;
 static char catalogue_model_path[sizeof catalogue_dir.path + 32], catalogue_store_path[sizeof catalogue_dir.path + 32];
 
 /* Make a folder with a model. */
-static inline void catalogue_fixture_make_folder(void)
+static inline int catalogue_fixture_make_folder(void **state)
 {
   static const float centroids[CATALOGUE_SPLITS * CATALOGUE_SUBITEMS] = { 0 };
 
+  (void)state;
   temp_dir_init(&catalogue_dir);
   snprintf(catalogue_model_path, sizeof catalogue_model_path, "%s/pq.safetensors", catalogue_dir.path);
   snprintf(catalogue_store_path, sizeof catalogue_store_path, "%s/store", catalogue_dir.path);
   model_file_write_recjpq(catalogue_model_path, centroids, CATALOGUE_SPLITS, CATALOGUE_SUBITEMS, 1);
+  return 0;
 }
 
-static inline void catalogue_fixture_remove_folder(void)
+static inline int catalogue_fixture_remove_folder(void **state)
 {
+  (void)state;
   temp_dir_fini(&catalogue_dir);
+  return 0;
 }
 
 /* Set-up of each test: usual settings and no store. */

@@ -10,6 +10,7 @@
 #include "daemon/canary/canary.h"
 #include "tests/support/catalogue_fixture.h"
 #include "tests/support/log_watch.h"
+#include "tests/support/side_by_side.h"
 #include "tests/support/tls_property.h"
 
 static const struct hist_window since_start;
@@ -151,8 +152,5 @@ int main(void)
     cmocka_unit_test_setup(certificates_that_do_not_fit_are_waited_for, catalogue_fixture_reset),
   };
 
-  catalogue_fixture_make_folder();
-  int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
-  catalogue_fixture_remove_folder();
-  return n_failed;
+  return SIDE_BY_SIDE(tests, catalogue_fixture_make_folder, catalogue_fixture_remove_folder);
 }

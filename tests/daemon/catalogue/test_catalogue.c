@@ -12,6 +12,7 @@
 #include "tests/support/catalogue_fixture.h"
 #include "tests/support/kafka_tap.h"
 #include "tests/support/log_watch.h"
+#include "tests/support/side_by_side.h"
 #include "tests/support/stubborn_broker.h"
 #include "tests/support/tls_property.h"
 
@@ -288,8 +289,5 @@ int main(void)
     cmocka_unit_test_setup(certificates_that_cannot_be_used_yet_are_waited_for, catalogue_fixture_reset),
   };
 
-  catalogue_fixture_make_folder();
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  catalogue_fixture_remove_folder();
-  return failed;
+  return SIDE_BY_SIDE(tests, catalogue_fixture_make_folder, catalogue_fixture_remove_folder);
 }

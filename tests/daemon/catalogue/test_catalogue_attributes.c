@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "tests/support/assert_ok.h"
 #include "tests/support/catalogue_fixture.h"
+#include "tests/support/side_by_side.h"
 
 static const struct attribute list[] = {
   { { (const uint8_t *)"country", 7 }, ATTRIBUTE_KEYWORD },
@@ -129,8 +130,5 @@ int main(void)
   };
 
   log_set_level(LOG_LEVEL_ERROR);
-  catalogue_fixture_make_folder();
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  catalogue_fixture_remove_folder();
-  return failed;
+  return SIDE_BY_SIDE(tests, catalogue_fixture_make_folder, catalogue_fixture_remove_folder);
 }

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "tests/support/catalogue_fixture.h"
+#include "tests/support/side_by_side.h"
 
 static void accept_rebuild(const struct catalogue_fixture *f)
 {
@@ -194,8 +195,5 @@ int main(void)
     cmocka_unit_test_setup(a_restart_of_the_embedded_broker_deletes_nothing, catalogue_fixture_reset),
   };
 
-  catalogue_fixture_make_folder();
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  catalogue_fixture_remove_folder();
-  return failed;
+  return SIDE_BY_SIDE(tests, catalogue_fixture_make_folder, catalogue_fixture_remove_folder);
 }

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "daemon/delivery/reply_topics.h"
 #include "tests/support/kafka_fixture.h"
+#include "tests/support/side_by_side.h"
 #include "tests/support/stubborn_broker.h"
 
 static struct stubborn_broker broker;
@@ -155,5 +156,5 @@ int main(void)
     cmocka_unit_test(a_topic_that_accepts_nothing_has_a_bound_of_its_own),
   };
 
-  return cmocka_run_group_tests(tests, open_broker, close_broker);
+  return SIDE_BY_SIDE(tests, open_broker, close_broker);
 }

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "tests/support/kafka_fixture.h"
 #include "tests/support/kafka_tap.h"
+#include "tests/support/side_by_side.h"
 #include "tests/support/stubborn_broker.h"
 
 enum { MAX_MESSAGES = 2000 };
@@ -449,5 +450,5 @@ int main(void)
     cmocka_unit_test(an_unknown_property_is_a_configuration_error),
   };
 
-  return cmocka_run_group_tests(tests, open_broker, close_broker);
+  return SIDE_BY_SIDE(tests, open_broker, close_broker);
 }

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "tests/support/kafka_fixture.h"
+#include "tests/support/side_by_side.h"
 
 enum { MAX_RECORDS = 4096, MAX_PARTITIONS = 4 };
 
@@ -439,5 +440,5 @@ int main(void)
     cmocka_unit_test(an_unknown_property_is_a_configuration_error),
   };
 
-  return cmocka_run_group_tests(tests, open_broker, close_broker);
+  return SIDE_BY_SIDE(tests, open_broker, close_broker);
 }
