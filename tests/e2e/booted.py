@@ -153,11 +153,11 @@ def a_start_waits_for_kafka_beyond_its_time_limit():
     """Nothing listens at Kafka's address yet. TimeoutStartSec= is extended for as long as the daemon makes progress."""
     write_config(CONFIG, "/var/lib/sluice", MAIN_HTTP,
                  f"kafka:\n  bootstrap.servers: 127.0.0.1:{KAFKA}\n  reconnect.backoff.max.ms: 500\n")
-    write_drop_in(f"[Service]\nTimeoutStartSec={4 * SLOWNESS}\nRestartSec=100ms\n")
+    write_drop_in(f"[Service]\nTimeoutStartSec={2 * SLOWNESS}\nRestartSec=100ms\n")
     systemctl("start", "--no-block", "sluiced", "sluice-wait")
     eventually(lambda: "not ready" in show("StatusText"), "status of a daemon that waits")
     eventually(lambda: get(MAIN_HTTP, "/readyz")[0] == 503, "page")
-    time.sleep(6 * SLOWNESS)
+    time.sleep(3 * SLOWNESS)
     same((show("ActiveState"), show("NRestarts")), ("activating", "0"))
     same(show("ActiveState", "sluice-wait"), "inactive")
 
