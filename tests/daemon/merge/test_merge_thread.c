@@ -61,7 +61,9 @@ static void open_merge(const struct config *with, struct merge_thread **out)
   assert_ok(merge_thread_open(&context, out));
 }
 
-static int begin(void **state)
+/* Set-up of tests that open their merge themselves. One that is closed while it joins would keep the next one waiting:
+ * the mock broker waits for the end of its session. */
+static int prepare(void **state)
 {
   (void)state;
   stubborn_broker_init(&broker);
@@ -74,6 +76,12 @@ static int begin(void **state)
   struct kafka_layers layers = stubborn_broker_layers(&broker, false, NULL, 0);
   assert_ok(sender_open(&layers, NULL, NULL, &shard));
   kafka_tap_open(&answers, rd_kafka_mock_cluster_bootstraps(broker.cluster), "answers", 1);
+  return 0;
+}
+
+static int begin(void **state)
+{
+  prepare(state);
   open_merge(&config, &merge);
   return 0;
 }
@@ -248,7 +256,6 @@ static void every_part_of_a_backlog_is_answered(void **state)
   char id[16];
 
   (void)state;
-  merge_thread_close(&merge);
   for (int i = 0; i < PARTS; i++) {
     snprintf(id, sizeof id, "%d", i);
     send_part(id);
@@ -273,7 +280,6 @@ static void a_sampled_query_has_spans_of_its_merge(void **state)
   static struct http_fixture server;
 
   (void)state;
-  merge_thread_close(&merge);
   http_fixture_init(&server);
   const struct tracing_config with = { .endpoint = server.url, .source.topic = "partials", .counters = &counters };
   assert_ok(tracing_open(&with, &tracing));
@@ -313,7 +319,6 @@ static void a_merge_that_gets_no_partition_waits_for_one(void **state)
 static void certificates_that_change_before_brokers_answer_are_taken_up(void **state)
 {
   (void)state;
-  merge_thread_close(&merge);
   rd_kafka_mock_broker_set_down(broker.cluster, 1);
   open_merge(&config, &merge);
   tls_property_renew(false);
@@ -381,7 +386,6 @@ static void a_query_is_answered_when_its_wait_is_over(void **state)
   enum { WAIT_MS = 100 };
 
   (void)state;
-  merge_thread_close(&merge);
   config.merge.wait_ms = WAIT_MS;
   open_merge(&config, &merge);
   int64_t sent_ns = clock_now_ns();
@@ -447,16 +451,16 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(a_producer_that_is_lost_is_replaced_once_in_a_while, begin, end),
     cmocka_unit_test_setup_teardown(a_producer_that_is_fenced_is_not_replaced, begin, end),
-    cmocka_unit_test_setup_teardown(every_part_of_a_backlog_is_answered, begin, end),
-    cmocka_unit_test_setup_teardown(a_sampled_query_has_spans_of_its_merge, begin, end),
+    cmocka_unit_test_setup_teardown(every_part_of_a_backlog_is_answered, prepare, end),
+    cmocka_unit_test_setup_teardown(a_sampled_query_has_spans_of_its_merge, prepare, end),
     cmocka_unit_test_setup_teardown(a_merge_that_gets_no_partition_waits_for_one, begin, end),
-    cmocka_unit_test_setup_teardown(certificates_that_change_before_brokers_answer_are_taken_up, begin, end),
+    cmocka_unit_test_setup_teardown(certificates_that_change_before_brokers_answer_are_taken_up, prepare, end),
     cmocka_unit_test_setup_teardown(a_part_that_comes_after_the_answer_gets_no_second_one, begin, end),
     cmocka_unit_test_setup_teardown(what_another_merge_has_answered_is_not_answered_again, begin, end),
     cmocka_unit_test_setup_teardown(what_is_no_part_is_counted_and_passed, begin, end),
-    cmocka_unit_test_setup_teardown(a_query_is_answered_when_its_wait_is_over, begin, end),
-    cmocka_unit_test_setup_teardown(a_part_that_waits_is_read_again_after_a_restart, begin, end),
-    cmocka_unit_test_setup_teardown(an_answer_that_waits_for_its_topic_is_made_again_after_a_restart, begin, end),
+    cmocka_unit_test_setup_teardown(a_query_is_answered_when_its_wait_is_over, prepare, end),
+    cmocka_unit_test_setup_teardown(a_part_that_waits_is_read_again_after_a_restart, prepare, end),
+    cmocka_unit_test_setup_teardown(an_answer_that_waits_for_its_topic_is_made_again_after_a_restart, prepare, end),
   };
 
   return SIDE_BY_SIDE(tests, NULL, wait_for_closing);
