@@ -22,7 +22,7 @@ enum { MAX_ITEMS = 9500, MAX_COMPONENTS = 8 * 32, MAX_L = 64, MAX_QUERIES = 5, M
 static struct dice dice;
 
 /* How items are drawn. */
-enum kind { KIND_RANDOM, KIND_DUPLICATES, KIND_ZEROS, KIND_CLUSTER, KIND_EQUAL, KIND_OPPOSED, N_KINDS };
+enum kind { KIND_RANDOM, KIND_DUPLICATES, KIND_ZEROS, KIND_CLUSTER, KIND_EQUAL, KIND_OPPOSED, KIND_TINY, N_KINDS };
 
 struct item {
   bool is_live, is_excluded;
@@ -165,6 +165,9 @@ static void draw_vector(enum kind kind, size_t number, float *out, size_t n)
     dice_fill(&dice, out, n, kind == KIND_EQUAL ? 0.0f : kind == KIND_CLUSTER ? 1e-3f : 0.2f);
     for (size_t k = 0; k < n; k++)
       out[k] += kind == KIND_OPPOSED && number % 8 ? -base[k % world.dim] : base[k % world.dim];
+    return;
+  case KIND_TINY: /* down to numbers whose squares vanish */
+    dice_fill(&dice, out, n, ldexpf(1.0f, -(int)dice_below(&dice, 130)));
     return;
   default:
     dice_fill(&dice, out, n, 1.0f);
