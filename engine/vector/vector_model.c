@@ -202,6 +202,12 @@ static size_t choose_sketch_dim(const double *sigma, size_t n)
   return s < n ? s : n;
 }
 
+/* A number of the matrix that projects items. Of a model of zeros nothing is left, though any direction would do. */
+static float projection_at(const struct svd *svd, size_t k, size_t i)
+{
+  return svd->sigma[k] > 0 ? (float)svd->v[k * svd->n + i] : 0.0f;
+}
+
 static err_t take_svd(struct svd *svd, struct vector_model *m)
 {
   m->base.kind = SIMILARITY_BILINEAR;
@@ -211,7 +217,7 @@ static err_t take_svd(struct svd *svd, struct vector_model *m)
   TRY(mem_array(m->dim * m->row_dim, sizeof *m->v, &m->v));
   for (size_t k = 0; k < m->row_dim; k++)
     for (size_t i = 0; i < m->dim; i++)
-      m->v[i * m->row_dim + k] = (float)svd->v[k * m->dim + i];
+      m->v[i * m->row_dim + k] = projection_at(svd, k, i);
   m->sigma = svd->sigma;
   m->u = svd->u;
   svd->sigma = NULL;

@@ -392,6 +392,36 @@ static void a_receipt_of_low_rank_bounds_what_lies_in_the_next_direction(void **
   close_bench(&b);
 }
 
+static void write_zeros(const char *path, size_t i)
+{
+  float w[N * N] = { 0 };
+
+  (void)i;
+  vector_file_write_matrix(path, w, N, N);
+}
+
+/* Their projections are 0, so none is similar to another: docs/diversity.md. */
+static void items_of_a_model_of_zeros_do_not_resemble_each_other(void **state)
+{
+  static const char *const keys[] = { "a", "b", "c" };
+  struct bench b;
+  struct answer answer;
+  float q[N] = { 1 };
+
+  (void)state;
+  open_bench(&b, write_zeros, 1);
+  for (size_t i = 0; i < 3; i++) {
+    float v[N] = { 0 };
+    v[i == 2] = 1; /* "a" and "b" are the same */
+    fixture_put_vector(b.engine, span_of_str(keys[i]), "0", v, N);
+  }
+  struct query query = { .space = span_of_str("0"), .k = 3, .vector = { q, N }, .mmr = { .diversity = 0.7 } };
+  fixture_search(b.engine, b.searcher, &query, 1, &answer);
+  for (size_t i = 0; i < 3; i++)
+    assert_true(span_equal(answer.hits[i].key, span_of_str(keys[i])));
+  close_bench(&b);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -399,6 +429,7 @@ int main(void)
     cmocka_unit_test(no_weighted_dot_product_ranks_every_pair_right),
     cmocka_unit_test(a_decomposition_gives_its_matrix_back),
     cmocka_unit_test(the_error_of_rank_r_is_within_theorem_3_which_is_tight),
+    cmocka_unit_test(items_of_a_model_of_zeros_do_not_resemble_each_other),
     cmocka_unit_test(a_receipt_of_low_rank_bounds_what_lies_in_the_next_direction),
   };
 
