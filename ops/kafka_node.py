@@ -18,6 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PORTS = range(10000, 32768)
+# Into how many parts processes divide them, and those that this process was given.
+SHARES, returned = 16, set()
 START_TIMEOUT_S = 90
 STOP_TIMEOUT_S = 30
 
@@ -91,12 +93,14 @@ def is_free(port):
 def free_ports(count):
     """Return ports that nobody uses. They are outside of the range from which Linux takes ports for connections.
 
-    Otherwise a connection of any program could take the port of a broker that is down for a moment.
+    Otherwise a connection of any program could take the port of a broker that is down for a moment. No port is returned
+    twice, and processes beside each other rarely choose among the same: between the choice and its use, a port is free.
     """
-    candidates = random.SystemRandom().sample(PORTS, 100 + count)
-    found = [port for port in candidates if is_free(port)]
+    own = [port for port in PORTS[os.getpid() % SHARES::SHARES] if port not in returned]
+    found = [port for port in random.SystemRandom().sample(own, min(100 + count, len(own))) if is_free(port)]
     if len(found) < count:
-        raise OSError(f"fewer than {count} of {len(candidates)} ports are free")
+        raise OSError(f"fewer than {count} of {len(own)} ports are free")
+    returned.update(found[:count])
     return found[:count]
 
 
