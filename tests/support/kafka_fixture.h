@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "ingest/readers/topic_reader.h"
 #include "ingest/kafka/embedded_broker.h"
+#include "ingest/kafka/kafka_closing.h"
 #include "ingest/kafka/sender.h"
 #include "tests/support/assert_ok.h"
 
@@ -24,9 +25,12 @@ static inline void kafka_fixture_init(struct kafka_fixture *k)
   k->properties[1] = (struct kafka_property){ "fetch.wait.max.ms", "5" };
 }
 
+/* Clients that could not be closed while there was a broker end with it. They are waited for: sanitizers take a thread
+ * that still runs when its process ends for a leak. */
 static inline void kafka_fixture_fini(struct kafka_fixture *k)
 {
   embedded_broker_close(&k->broker);
+  kafka_closing_wait(clock_now_ns() + KAFKA_TIMEOUT_MS * CLOCK_NS_PER_MS);
 }
 
 /* Layers for a consumer, or for a producer. */
