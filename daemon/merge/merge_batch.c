@@ -244,6 +244,13 @@ static size_t group_n(const struct merge_batch *b)
   return size_min(b->at_once, b->n - b->n_sent);
 }
 
+/* Has a mark timed out? While a transaction waits for the topic of an answer, all of its messages wait, and the first
+ * that times out may be a mark: that says nothing of it. */
+static bool is_late_mark(const struct merge_batch *b, size_t n, size_t i)
+{
+  return i >= n && b->group[i].fate == SENDER_UNSURE;
+}
+
 /* Does the failure of a group not say which reply is the cause? A broker that refuses a batch of messages as too large
  * says so of each of them. */
 static bool is_unclear(const struct merge_batch *b, size_t n)
@@ -252,7 +259,8 @@ static bool is_unclear(const struct merge_batch *b, size_t n)
 
   for (size_t i = 0; i < 2 * n; i++) {
     enum sender_fate fate = b->group[i].fate;
-    n_causes += fate != SENDER_CLOSED && fate != SENDER_QUEUED && fate != SENDER_DELIVERED;
+    bool has_failed = fate != SENDER_CLOSED && fate != SENDER_QUEUED && fate != SENDER_DELIVERED;
+    n_causes += has_failed && !is_late_mark(b, n, i);
     n_too_large += fate == SENDER_TOO_LARGE;
   }
   return n_causes == 0 || n_too_large > 1;
@@ -262,7 +270,9 @@ static bool is_unclear(const struct merge_batch *b, size_t n)
  * that it was the cause. */
 static bool lacks_topic(const struct merge_batch *b, const struct merge_reply *reply)
 {
-  return group_n(b) == 1 && is_unclear(b, 1) && reply->is_own_topic && transaction_lacked_topic(b->with.transaction);
+  bool has_waited = transaction_lacked_topic(b->with.transaction) || is_late_mark(b, 1, 1);
+
+  return group_n(b) == 1 && is_unclear(b, 1) && reply->is_own_topic && has_waited;
 }
 
 /* Is it known that no broker will take this answer? */

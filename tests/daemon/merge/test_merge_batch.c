@@ -37,6 +37,7 @@ static size_t n_sent, n_sends;
 static size_t most;                    /* answers that a broker takes at once */
 static const char *closed;             /* a topic that no transaction is opened for; NULL: there is none */
 static bool lacks_topic;               /* for `closed` */
+static bool are_marks_late;            /* beside it, they time out */
 static char refused[64];               /* topic */
 static int64_t committed[SENT_MAX];    /* the first position of each call that succeeded */
 static size_t n_committed, next_offset;
@@ -56,7 +57,9 @@ err_t transaction_send(struct transaction *t, struct transaction_message *messag
     if (n_answers <= most && (!closed || strcmp(messages[i].message.topic, closed) != 0))
       continue;
     for (i = 0; i < n; i++)
-      messages[i].fate = n_answers > most && i < n_answers ? SENDER_TOO_LARGE : SENDER_CLOSED;
+      messages[i].fate = n_answers > most && i < n_answers      ? SENDER_TOO_LARGE
+                         : are_marks_late && i >= n_answers ? SENDER_UNSURE
+                                                            : SENDER_CLOSED;
     FAIL(ERR_KAFKA_RETRY, "a batch was refused");
   }
   for (size_t i = 0; i < n; i++) {
@@ -112,6 +115,7 @@ static int begin(void **state)
   most = SIZE_MAX;
   closed = NULL;
   lacks_topic = true;
+  are_marks_late = false;
   *refused = '\0';
   n_committed = 0;
   next_offset = 10;
@@ -368,6 +372,29 @@ static void one_topic_that_nobody_may_write_stops_no_other_answer(void **state)
   assert_int_equal(committed[n_committed - 1], 100);
 }
 
+/* While a transaction waits for a topic, its other messages may time out first. */
+static void a_mark_that_times_out_is_not_the_cause(void **state)
+{
+  are_marks_late = true;
+  lacks_topic = false;
+  one_topic_that_nobody_may_write_stops_no_other_answer(state);
+}
+
+/* The configured topic is waited for. */
+static void with_late_marks_an_answer_waits_for_the_configured_topic(void **state)
+{
+  (void)state;
+  add("a", 10);
+  closed = "answers";
+  are_marks_late = true;
+  lacks_topic = false;
+  for (int i = 0; i < 2 * SENDER_UNSURE_MAX; i++)
+    assert_int_equal(merge_batch_send(&batch, NULL, NULL, 0), ERR_KAFKA_RETRY);
+  closed = NULL;
+  assert_ok(merge_batch_send(&batch, NULL, NULL, 0));
+  assert_int_equal(batch.replies[0].error, ANSWER_OK);
+}
+
 /* One answer finds the cause for all that go to the same topic. */
 static void answers_for_a_topic_that_nobody_may_write_are_replaced_together(void **state)
 {
@@ -572,6 +599,8 @@ int main(void)
     cmocka_unit_test_setup_teardown(an_answer_that_its_own_topic_does_not_take_goes_to_the_configured_one, begin, end),
     cmocka_unit_test_setup_teardown(answers_that_are_too_large_together_are_sent_apart, begin, end),
     cmocka_unit_test_setup_teardown(one_topic_that_nobody_may_write_stops_no_other_answer, begin, end),
+    cmocka_unit_test_setup_teardown(a_mark_that_times_out_is_not_the_cause, begin, end),
+    cmocka_unit_test_setup_teardown(with_late_marks_an_answer_waits_for_the_configured_topic, begin, end),
     cmocka_unit_test_setup_teardown(answers_for_a_topic_that_nobody_may_write_are_replaced_together, begin, end),
     cmocka_unit_test_setup_teardown(an_abort_that_no_topic_has_caused_is_waited_out, begin, end),
     cmocka_unit_test_setup_teardown(an_answer_that_is_too_large_by_itself_is_replaced_at_once, begin, end),
