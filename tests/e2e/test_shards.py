@@ -675,7 +675,8 @@ class Failures(ShardsCase):
         broker.delete_topic("deleted.reply")
         first = ask()
         load.more(20)
-        found = load.wait()
+        # Mostly some seconds; two minutes if each try of the transaction times out: SENDER_UNSURE_MAX.
+        found = load.wait(timeout_s=150)
         self.system.oracle.check_error(first, found[first.id][0], "INTERNAL")
         self.assertIn("the query's reply_topic", found[first.id][0].error.message)
         second = ask()  # the merge looks for the topic again, and takes the configured one
