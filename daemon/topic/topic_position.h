@@ -19,18 +19,18 @@
 
 struct topic_position {
   struct store_position position;
-  int64_t known_end;        /* where the partition ended at known_end_ns; kept until it is reached; -1: none */
-  int64_t known_end_ns;     /* by clock_boot_ns */
-  int64_t end_at_start;     /* end offset when reading began: the partition has caught up when it gets there */
-  bool must_verify;         /* the record at position.last_offset is read first, and must be the same */
-  bool has_read_end;        /* read to the end; if must_verify still holds, compaction has removed that record */
-  bool is_at_end;           /* read to the end of the committed records */
-  bool is_waiting_for_room; /* a new item exceeded catalogue.max_items: the stored position stays before it */
-  bool is_assigned;         /* the consumer fetches it */
-  bool is_foreign;          /* another shard's: it is never read */
-  bool is_paused;     /* not fetched for now: the record at this position cannot be read, or waits for its schema */
-  bool is_changed;    /* since it was last stored */
-  bool has_new_first; /* `first` must be stored before any later position of the partition */
+  int64_t known_end;           /* where the partition ended at known_end_ns; kept until it is reached; -1: none */
+  int64_t known_end_ns;        /* by clock_boot_ns */
+  int64_t end_at_start;        /* end offset when reading began: the partition has caught up when it gets there */
+  bool must_verify;            /* the record at position.last_offset is read first, and must be the same */
+  bool has_read_end;           /* read to the end; if must_verify still holds, compaction has removed that record */
+  bool is_at_end;              /* read to the end of the committed records */
+  bool is_waiting_for_room;    /* a new item exceeded catalogue.max_items: the stored position stays before it */
+  bool is_assigned;            /* the consumer fetches it */
+  bool is_foreign;             /* another shard's: it is never read */
+  bool is_paused;              /* not fetched for now: the next record cannot be read yet */
+  bool is_changed;             /* since it was last stored */
+  bool has_new_first;          /* `first` must be stored before any later position of the partition */
   struct store_position first; /* the position at the first record that was read */
 };
 
