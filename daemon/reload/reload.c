@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "daemon/reload/certificates.h"
 #include "daemon/reload/credentials.h"
+#include "daemon/reload/registry_login.h"
 #include "daemon/setup/check.h"
 
 enum { NAMES_BYTES = 480 };
@@ -28,7 +29,7 @@ static const struct {
 struct changes {
   struct config *running;
   const struct config *newer;
-  bool can_change_credentials;
+  bool can_change_credentials, can_change_registry;
   char changed[NAMES_BYTES];
   char needs_restart[NAMES_BYTES];
 };
@@ -70,7 +71,8 @@ static void note(void *context, const char *setting)
     return;
   if (apply_number(c, setting))
     append(c->changed, setting);
-  else if (!is_kafka_map(setting) || !c->can_change_credentials)
+  else if (!(is_kafka_map(setting) && c->can_change_credentials) &&
+           !(registry_login_has(setting) && c->can_change_registry))
     append(c->needs_restart, setting);
 }
 
@@ -106,6 +108,20 @@ static void apply_certificates(struct reload *r, const struct config *newer, str
   append(c->changed, "certificates");
 }
 
+static bool is_registry_changed(const struct reload *r, const struct config *newer)
+{
+  return registry_login_can_change(r->running, newer) && registry_login_digest(newer) != r->registry;
+}
+
+/* The registry's client knows it already. */
+static void note_registry(struct reload *r, const struct config *newer, struct changes *c)
+{
+  if (!is_registry_changed(r, newer))
+    return;
+  r->registry = registry_login_digest(newer);
+  append(c->changed, "catalogue.registry");
+}
+
 static void apply(struct reload *r, struct config **newer)
 {
   struct changes c = { .running = r->running, .newer = *newer };
@@ -114,7 +130,9 @@ static void apply(struct reload *r, struct config **newer)
   if (r->running->log_level != level)
     append(c.changed, "log.level");
   c.can_change_credentials = credentials_can_change(r->running, *newer);
+  c.can_change_registry = registry_login_can_change(r->running, *newer);
   config_compare(r->running, *newer, note, &c);
+  note_registry(r, *newer, &c);
   if (c.can_change_credentials) {
     if (credentials_change(r->running, r->latest ? r->latest : r->running, *newer))
       append(c.changed, "credentials");
@@ -138,6 +156,8 @@ void reload(struct reload *r)
   /* a key that does not fit its certificate would end the daemon */
   if (err == ERR_OK && problems.n == 0 && are_certificates_changed(r, newer))
     err = check_clients(newer, &problems);
+  if (err == ERR_OK && problems.n == 0 && is_registry_changed(r, newer))
+    err = registry_login_change(newer);
   if (err != ERR_OK)
     err = problems_add(&problems);
   if (err != ERR_OK || problems.n)
@@ -148,7 +168,9 @@ void reload(struct reload *r)
 
 void reload_init(struct config *running, struct reload *out)
 {
-  *out = (struct reload){ .running = running, .certificates = certificates_digest(running) };
+  *out = (struct reload){ .running = running,
+                          .certificates = certificates_digest(running),
+                          .registry = registry_login_digest(running) };
 }
 
 void reload_fini(struct reload *r)

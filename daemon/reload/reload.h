@@ -9,6 +9,7 @@ struct reload {
   struct config *running; /* that the daemon was started with, and the numbers that were reloaded */
   struct config *latest;  /* owned; its credentials are used. NULL: those of `running` are */
   uint64_t certificates;  /* certificates_digest() of what the clients use */
+  uint64_t registry;      /* registry_login_digest() of what its client uses */
 };
 
 /* Begin with a configuration that the clients are about to be opened with. */
@@ -18,8 +19,9 @@ void reload_init(struct config *running, struct reload *out);
 void reload_fini(struct reload *r);
 
 /* Read the file of the running configuration again, and apply what can change: log.level, some numbers, and the SASL
- * user names, passwords, certificates and keys of Kafka clients. The event `reloaded` lists what has changed, and what
- * needs a restart. If the file has problems, nothing changes, and an event is logged for each. */
+ * user names, passwords, certificates and keys of Kafka clients, and the same of the schema registry. The event
+ * `reloaded` lists what has changed, and what needs a restart. If the file has problems, nothing changes, and an event
+ * is logged for each. */
 void reload(struct reload *r);
 
 /* The same, and tell the service manager when it begins and ends: it may wait for that. Before the daemon was ready,

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,8 +29,110 @@ enum { NO_SUBJECT = 40401, NO_VERSION = 40402, NO_SCHEMA = 40403 };
 struct schema_registry {
   struct http_client *client;
   char *url;
+  uint64_t version; /* of the access that the client was opened with */
   bool has_answered;
 };
+
+struct login {
+  char *user, *password, *ca_file;
+};
+
+/* What schema_registry_renew() was told last. A process has one registry. */
+static struct {
+  pthread_mutex_t mutex;
+  uint64_t version; /* 0: nothing */
+  struct login login;
+} renewed = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+/* Opening -------------------- */
+
+static err_t verify_ca_file(const char *path)
+{
+  if (*path && access(path, R_OK) != 0)
+    FAIL(ERR_CONFIG, "catalogue.registry.ca_file: %s cannot be read: %s", path, strerror(errno));
+  return ERR_OK;
+}
+
+static err_t open_client(const char *user, const char *password, const char *ca_file, struct http_client **out)
+{
+  const struct http_options options = {
+    .timeout_ms = SCHEMA_REGISTRY_MS,
+    .body_bytes = ANSWER_BYTES_MAX,
+    .header = "Accept: application/vnd.schemaregistry.v1+json",
+    .user = *user ? user : NULL,
+    .password = *user ? password : NULL,
+    .ca_file = *ca_file ? ca_file : NULL,
+  };
+
+  return http_client_open(&options, out);
+}
+
+err_t schema_registry_open(const struct schema_registry_access *to, struct schema_registry **out)
+{
+  AUTO(schema_registry_close) struct schema_registry *r = NULL;
+
+  TRY(verify_ca_file(to->ca_file));
+  TRY(mem_array(1, sizeof *r, &r));
+  TRY(mem_copy_str(to->url, &r->url));
+  for (size_t n = strlen(r->url); n > 0 && r->url[n - 1] == '/'; n--)
+    r->url[n - 1] = '\0';
+  TRY(open_client(to->user, to->password, to->ca_file, &r->client));
+  *out = r;
+  r = NULL;
+  return ERR_OK;
+}
+
+void schema_registry_close(struct schema_registry **r)
+{
+  if (!*r)
+    return;
+  http_client_close(&(*r)->client);
+  mem_free(&(*r)->url);
+  mem_free(r);
+}
+
+static void free_login(struct login *login)
+{
+  mem_free(&login->user);
+  mem_free(&login->password);
+  mem_free(&login->ca_file);
+}
+
+err_t schema_registry_renew(const struct schema_registry_access *to)
+{
+  AUTO(free_login) struct login login = { 0 };
+
+  TRY(verify_ca_file(to->ca_file));
+  TRY(mem_copy_str(to->user, &login.user));
+  TRY(mem_copy_str(to->password, &login.password));
+  TRY(mem_copy_str(to->ca_file, &login.ca_file));
+  pthread_mutex_lock(&renewed.mutex);
+  struct login former = renewed.login;
+  renewed.login = login;
+  renewed.version++;
+  pthread_mutex_unlock(&renewed.mutex);
+  login = former;
+  return ERR_OK;
+}
+
+/* Open another client if the access has changed. */
+static err_t renew_client(struct schema_registry *r)
+{
+  struct http_client *client = NULL;
+  err_code_t err = ERR_OK;
+
+  pthread_mutex_lock(&renewed.mutex);
+  if (r->version != renewed.version)
+    err = open_client(renewed.login.user, renewed.login.password, renewed.login.ca_file, &client);
+  if (err == ERR_OK)
+    r->version = renewed.version;
+  pthread_mutex_unlock(&renewed.mutex);
+  if (client) {
+    http_client_close(&r->client);
+    r->client = client;
+  }
+  return err;
+}
 
 /* Answers -------------------- */
 
@@ -52,17 +155,24 @@ static err_t fail_with(const struct http_answer *answer, json_t *json, const cha
   FAIL(ERR_REGISTRY, "%s answers with HTTP status %ld: %s", url, answer->status, reason_of(answer, json));
 }
 
+static bool is_absent(const json_t *member)
+{
+  return !member || json_is_null(member);
+}
+
 /* Read the schema in an answer: JSON as text. A registry may have schemas of other kinds, too. */
 static err_t read_schema(const json_t *json, const char *url, json_t **out)
 {
-  const char *type = json_string_value(json_object_get(json, "schemaType"));
+  const json_t *type = json_object_get(json, "schemaType"), *references = json_object_get(json, "references");
   const char *text = json_string_value(json_object_get(json, "schema"));
   json_error_t error;
 
   if (!text)
     FAIL(ERR_REGISTRY, "%s answers without a schema: is it the URL of a schema registry?", url);
-  if (type && strcmp(type, "AVRO") != 0)
-    FAIL(ERR_WIRE, "%s is not a schema of Avro, but of %s", url, log_quote(span_of_str(type)));
+  if (!(is_absent(type) || json_is_string(type)) || !(is_absent(references) || json_is_array(references)))
+    FAIL(ERR_REGISTRY, "%s answers with a schemaType that is no text, or references that are no list", url);
+  if (json_is_string(type) && strcmp(json_string_value(type), "AVRO") != 0)
+    FAIL(ERR_WIRE, "%s is not a schema of Avro, but of %s", url, log_quote(span_of_str(json_string_value(type))));
   *out = json_loads(text, JSON_DECODE_ANY, &error);
   if (!*out)
     FAIL(ERR_WIRE, "%s: the text of its member \"schema\" is not JSON: %s", url, error.text);
@@ -151,6 +261,7 @@ static err_t get(struct inquiry *inquiry, uint32_t id, json_t **out)
   char path[PATH_BYTES];
 
   inquiry->registry->has_answered = false;
+  TRY(renew_client(inquiry->registry));
   if (!inquiry->others || !inquiry->known)
     FAIL(ERR_MEMORY, "no memory for a schema");
   snprintf(path, sizeof path, "/schemas/ids/%" PRIu32, id);
@@ -179,45 +290,4 @@ err_t schema_registry_get(struct schema_registry *r, uint32_t id, json_t **other
 bool schema_registry_has_answered(const struct schema_registry *r)
 {
   return r->has_answered;
-}
-
-/* Opening -------------------- */
-
-static err_t verify_ca_file(const char *path)
-{
-  if (*path && access(path, R_OK) != 0)
-    FAIL(ERR_CONFIG, "catalogue.registry.ca_file: %s cannot be read: %s", path, strerror(errno));
-  return ERR_OK;
-}
-
-err_t schema_registry_open(const struct schema_registry_access *to, struct schema_registry **out)
-{
-  AUTO(schema_registry_close) struct schema_registry *r = NULL;
-  const struct http_options options = {
-    .timeout_ms = SCHEMA_REGISTRY_MS,
-    .body_bytes = ANSWER_BYTES_MAX,
-    .header = "Accept: application/vnd.schemaregistry.v1+json",
-    .user = *to->user ? to->user : NULL,
-    .password = *to->user ? to->password : NULL,
-    .ca_file = *to->ca_file ? to->ca_file : NULL,
-  };
-
-  TRY(verify_ca_file(to->ca_file));
-  TRY(mem_array(1, sizeof *r, &r));
-  TRY(mem_copy_str(to->url, &r->url));
-  for (size_t n = strlen(r->url); n > 0 && r->url[n - 1] == '/'; n--)
-    r->url[n - 1] = '\0';
-  TRY(http_client_open(&options, &r->client));
-  *out = r;
-  r = NULL;
-  return ERR_OK;
-}
-
-void schema_registry_close(struct schema_registry **r)
-{
-  if (!*r)
-    return;
-  http_client_close(&(*r)->client);
-  mem_free(&(*r)->url);
-  mem_free(r);
 }

@@ -17,7 +17,7 @@ enum { SCHEMA_REGISTRY_MS = 2000 };
 
 struct schema_registry;
 
-/* The registry copies what it needs. */
+/* The functions below copy what they need. */
 struct schema_registry_access {
   const char *url;  /* with or without a slash at the end */
   const char *user; /* "": it is asked without a password */
@@ -28,6 +28,10 @@ struct schema_registry_access {
 /* Nothing is asked yet. Returns ERR_CONFIG if ca_file cannot be read; ERR_SYSTEM; ERR_MEMORY. */
 err_t schema_registry_open(const struct schema_registry_access *to, struct schema_registry **out);
 void schema_registry_close(struct schema_registry **r);
+
+/* Ask with another user name, password and ca_file from now on; url is not looked at. Open registries do so from their
+ * next question on. Thread: any. Returns ERR_CONFIG if ca_file cannot be read, and ERR_MEMORY: nothing has changed. */
+err_t schema_registry_renew(const struct schema_registry_access *to);
 
 /* Ask for a schema, and for those that it refers to.
  *

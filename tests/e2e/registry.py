@@ -11,21 +11,20 @@ from urllib.parse import unquote
 
 
 class Registry:
-    """Has schemas by id: text, or what the registry answers. subjects: the same by SUBJECT/VERSION. code: another status than 200 for all answers; broken:
-    ids that get status 500. login: who may ask, as user:password.
+    """Has schemas by id: text, or what the registry answers. subjects: the same by SUBJECT/VERSION. code: another
+    status than 200 for all answers; broken: ids that get status 500. login: who may ask, as user:password.
     certificate: paths of a certificate and its key; then it is asked by TLS."""
 
     def __init__(self, schemas, login=None, certificate=None, subjects=None):
         self.schemas, self.subjects, self.code, self.asked = dict(schemas), subjects or {}, 200, []
-        self.broken = set()
-        due = login and "Basic " + base64.b64encode(login.encode()).decode()
+        self.broken, self.login = set(), login
         registry = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_GET(self):
-                code, body = registry.answer(self.path) if self.headers["authorization"] == due else refusal(
+                code, body = registry.answer(self.path) if self.headers["authorization"] == registry.due() else refusal(
                     401, 401, "Unauthorized")
                 body = json.dumps(body).encode()
                 self.send_response(code)
@@ -44,6 +43,9 @@ class Registry:
             self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
             self.url = self.url.replace("http", "https")
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    def due(self):
+        return self.login and "Basic " + base64.b64encode(self.login.encode()).decode()
 
     def answer(self, path):
         self.asked.append(path)

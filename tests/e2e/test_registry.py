@@ -5,6 +5,7 @@
 import base64
 import json
 import re
+import signal
 import struct
 import unittest
 from pathlib import Path
@@ -101,6 +102,36 @@ class WithRegistry(test_formats.FormatCase):
         self.assertIn("event=catalogue_schema_over partition=0 schema=8", log)
         self.assertNotIn(PASSWORD, log)
         self.system.daemon.stop()
+
+    def test_a_reload_brings_another_password(self):
+        authority, former = (Authority(broker.folder, name) for name in ("current", "former"))
+        secret, trusted = (Path(broker.folder) / name for name in ("renewed-password", "trusted.pem"))
+        secret.write_text("wrong\n", encoding="utf-8")
+        secret.chmod(0o600)
+        trusted.write_bytes(former.ca.read_bytes())
+        self.open_registry(Registry(TEXTS, f"{LOGIN}:{PASSWORD}", authority.issue("renewed")), user=LOGIN,
+                           password=f"file:{secret}", ca_file=str(trusted))
+        due = self.put_all(range(5), 8, HELD)
+        self.wait_until_waiting("certificate")
+        trusted.write_bytes(authority.ca.read_bytes())
+        self.reload('changed="catalogue.registry" needs_restart=""')
+        eventually(lambda: "answers with HTTP status 401" in self.system.daemon.status()["problem"], "the password", 60)
+        self.reload('changed="" needs_restart=""')
+        secret.write_text(PASSWORD + "\n", encoding="utf-8")
+        self.reload('changed="catalogue.registry" needs_restart=""')
+        self.wait_until_found(due, "the items that waited")
+        self.reload('changed="" needs_restart=""')
+        trusted.unlink()
+        self.reload(re.escape(f'problem="catalogue.registry.ca_file: {trusted} cannot be read'), "reload_refused")
+        self.put_all(range(5, 8), 7, OTHER)
+        self.check()
+        self.system.daemon.stop()
+
+    def reload(self, what, event="reloaded"):
+        """Have the daemon read its configuration again, and wait for what it says of that."""
+        n_before = len(self.system.daemon.log())
+        self.system.daemon.process.send_signal(signal.SIGHUP)
+        eventually(lambda: re.search(rf"event={event} .*{what}", self.system.daemon.log()[n_before:]), what)
 
     def test_a_schema_that_the_registry_does_not_have(self):
         self.open_registry(Registry(TEXTS | {9: "{", 10: '"int"'}))

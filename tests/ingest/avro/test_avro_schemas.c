@@ -275,6 +275,8 @@ static void a_registry_that_cannot_tell_is_asked_again(void **state)
     { 200, long_text, "answers with HTTP status 200 and more than 4194304 bytes" },
     { 503, long_text, "answers with HTTP status 503 and more than 4194304 bytes" },
     { 200, "<html>hello</html>", "answers without a schema: is it the URL of a schema registry?" },
+    { 200, "{\"schema\": \"\\\"int\\\"\", \"references\": {}}", "or references that are no list" },
+    { 200, "{\"schema\": \"\\\"int\\\"\", \"schemaType\": 1}", "answers with a schemaType that is no text" },
   };
   const struct avro_type *type;
 
@@ -370,6 +372,26 @@ static void authorities_that_cannot_be_read_are_refused(void **state)
   assert_message("none.pem cannot be read: No such file or directory");
 }
 
+/* The last test: what is renewed is so for the whole process. */
+static void a_registry_is_told_who_asks_now(void **state)
+{
+  const struct schema_registry_access renewed = { .user = "me", .password = "anew", .ca_file = "" };
+  const struct schema_registry_access unreadable = { .user = "you", .password = "", .ca_file = "/none" };
+  const struct avro_type *type;
+
+  (void)state;
+  open_registry("", "me");
+  answer(200, "{\"schema\": \"\\\"int\\\"\"}");
+  assert_ok(avro_schemas_find(s, 7, true, &type));
+  assert_ok(schema_registry_renew(&renewed));
+  assert_int_equal(schema_registry_renew(&unreadable), ERR_CONFIG);
+  assert_message("catalogue.registry.ca_file: /none cannot be read");
+  for (uint32_t id = 8; id < 10; id++) {
+    assert_ok(avro_schemas_find(s, id, true, &type));
+    assert_non_null(strstr(http_fixture_request(&server), "Authorization: Basic bWU6YW5ldw==\r\n")); /* me:anew */
+  }
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -387,6 +409,7 @@ int main(void)
     cmocka_unit_test_setup_teardown(the_pauses_between_questions_grow, begin_with_server, end_with_server),
     cmocka_unit_test_setup_teardown(a_folder_may_be_empty_beside_a_registry, begin_with_server, end_with_server),
     cmocka_unit_test_setup_teardown(authorities_that_cannot_be_read_are_refused, begin, end),
+    cmocka_unit_test_setup_teardown(a_registry_is_told_who_asks_now, begin_with_server, end_with_server),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
