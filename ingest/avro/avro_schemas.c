@@ -253,7 +253,7 @@ static struct verdict *add_verdict(struct avro_schemas *s, uint32_t id)
 /* Keep the newest failure. While the registry cannot tell, the pauses grow. */
 static void keep_verdict(struct verdict *verdict, err_code_t err)
 {
-  int next_ms = verdict->pause_ms ? 2 * verdict->pause_ms : RETRY_MS;
+  int next_ms = verdict->why.code == ERR_REGISTRY ? 2 * verdict->pause_ms : RETRY_MS;
 
   verdict->pause_ms = err == ERR_WIRE ? REFUSED_MS : next_ms < RETRY_MAX_MS ? next_ms : RETRY_MAX_MS;
   verdict->until_ns = clock_now_ns() + verdict->pause_ms * CLOCK_NS_PER_MS;
