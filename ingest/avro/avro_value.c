@@ -4,68 +4,38 @@
 #include "ingest/avro/avro_value.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/region.h"
 #include "base/utf8.h"
-#include "ingest/json/base64.h"
+#include "ingest/json/json_make.h"
+#include "ingest/json/value_place.h"
 
-enum { DEPTH_MAX = 64, LONG_BYTES_MAX = 10, DECIMAL_BYTES_MAX = 8, PLACE_BYTES = 256 };
-
-/* The reader's place in the value: a linked list on the stack, printed only for an error. */
-struct place {
-  const struct place *up;
-  const char *name; /* of a field, or a map's key; NULL: an element of a list */
-  size_t index;
-  int depth;
-};
+enum { DEPTH_MAX = 64, LONG_BYTES_MAX = 10, DECIMAL_BYTES_MAX = 8 };
 
 struct reader {
   const uint8_t *at, *end;
   size_t n_values;
-  char text[PLACE_BYTES];
+  char text[VALUE_PLACE_BYTES];
 };
 
-static err_t read_value(struct reader *rd, const struct place *at, const struct avro_type *type, json_t **out);
+static err_t read_value(struct reader *rd, const struct value_place *at, const struct avro_type *type, json_t **out);
 
-/* Places -------------------- */
-
-static size_t print_place(const struct place *at, char *text)
+static const char *place_text(struct reader *rd, const struct value_place *at)
 {
-  if (!at)
-    return 0;
-  size_t n = print_place(at->up, text);
-  int added = at->name ? snprintf(text + n, PLACE_BYTES - n, "%s%s", n > 0 ? "." : "", at->name)
-                       : snprintf(text + n, PLACE_BYTES - n, "[%zu]", at->index);
-  return added < 0 || n + (size_t)added >= PLACE_BYTES ? PLACE_BYTES - 1 : n + (size_t)added;
+  return value_place_text(at, rd->text);
 }
 
-static const char *place_text(struct reader *rd, const struct place *at)
-{
-  rd->text[0] = '\0';
-  return print_place(at, rd->text) > 0 ? rd->text : "the value";
-}
-
-static err_t fail_short(struct reader *rd, const struct place *at)
+static err_t fail_short(struct reader *rd, const struct value_place *at)
 {
   FAIL(ERR_WIRE, "%s: the bytes end in the middle of it: is this the schema that they were written with?",
        place_text(rd, at));
 }
 
-/* Give out a new JSON value. */
-static err_t give(json_t *json, json_t **out)
-{
-  if (!json)
-    FAIL(ERR_MEMORY, "no memory for a value of JSON");
-  *out = json;
-  return ERR_OK;
-}
-
 /* Bytes -------------------- */
 
-static err_t take(struct reader *rd, const struct place *at, size_t n, const uint8_t **out)
+static err_t take(struct reader *rd, const struct value_place *at, size_t n, const uint8_t **out)
 {
   if ((size_t)(rd->end - rd->at) < n)
     return fail_short(rd, at);
@@ -75,7 +45,7 @@ static err_t take(struct reader *rd, const struct place *at, size_t n, const uin
 }
 
 /* A zigzag number of variable length. */
-static err_t take_long(struct reader *rd, const struct place *at, int64_t *out)
+static err_t take_long(struct reader *rd, const struct value_place *at, int64_t *out)
 {
   uint64_t bits = 0;
 
@@ -92,7 +62,7 @@ static err_t take_long(struct reader *rd, const struct place *at, int64_t *out)
 }
 
 /* The bytes of text, of bytes, or of a map's key. */
-static err_t take_bytes(struct reader *rd, const struct place *at, struct span *out)
+static err_t take_bytes(struct reader *rd, const struct value_place *at, struct span *out)
 {
   int64_t n = 0;
   const uint8_t *p = NULL;
@@ -105,7 +75,7 @@ static err_t take_bytes(struct reader *rd, const struct place *at, struct span *
   return ERR_OK;
 }
 
-static err_t take_text(struct reader *rd, const struct place *at, struct span *out)
+static err_t take_text(struct reader *rd, const struct value_place *at, struct span *out)
 {
   TRY(take_bytes(rd, at, out));
   if (!utf8_is_valid(*out))
@@ -115,14 +85,14 @@ static err_t take_text(struct reader *rd, const struct place *at, struct span *o
 
 /* Single values -------------------- */
 
-static err_t read_boolean(struct reader *rd, const struct place *at, json_t **out)
+static err_t read_boolean(struct reader *rd, const struct value_place *at, json_t **out)
 {
   const uint8_t *byte = NULL;
 
   TRY(take(rd, at, 1, &byte));
   if (*byte > 1)
     FAIL(ERR_WIRE, "%s: a boolean is a byte 0 or 1, not %u", place_text(rd, at), *byte);
-  return give(json_boolean(*byte), out);
+  return json_make_keep(json_boolean(*byte), out);
 }
 
 static int64_t divide_down(int64_t x, int64_t by)
@@ -144,41 +114,34 @@ static int64_t milliseconds_of(enum avro_logical logical, int64_t x)
   }
 }
 
-static err_t read_integer(struct reader *rd, const struct place *at, const struct avro_type *type, json_t **out)
+static err_t read_integer(struct reader *rd, const struct value_place *at, const struct avro_type *type, json_t **out)
 {
   int64_t x = 0;
 
   TRY(take_long(rd, at, &x));
   if (type->kind == AVRO_INT && (x < INT32_MIN || x > INT32_MAX))
     FAIL(ERR_WIRE, "%s: %" PRId64 " is beyond an int", place_text(rd, at), x);
-  return give(json_integer(milliseconds_of(type->logical, x)), out);
+  return json_make_keep(json_integer(milliseconds_of(type->logical, x)), out);
 }
 
-static err_t give_real(double x, json_t **out)
-{
-  if (isfinite(x))
-    return give(json_real(x), out);
-  return give(json_string(isnan(x) ? "NaN" : x > 0 ? "Infinity" : "-Infinity"), out);
-}
-
-static err_t read_float(struct reader *rd, const struct place *at, json_t **out)
+static err_t read_float(struct reader *rd, const struct value_place *at, json_t **out)
 {
   const uint8_t *p = NULL;
   float x;
 
   TRY(take(rd, at, sizeof x, &p));
   memcpy(&x, p, sizeof x); /* little-endian, like the machine */
-  return give_real((double)x, out);
+  return json_make_real((double)x, out);
 }
 
-static err_t read_double(struct reader *rd, const struct place *at, json_t **out)
+static err_t read_double(struct reader *rd, const struct value_place *at, json_t **out)
 {
   const uint8_t *p = NULL;
   double x;
 
   TRY(take(rd, at, sizeof x, &p));
   memcpy(&x, p, sizeof x);
-  return give_real(x, out);
+  return json_make_real(x, out);
 }
 
 /* Leave out the bytes that only repeat the sign of two's complement. */
@@ -202,22 +165,19 @@ static err_t give_decimal(uint32_t scale, struct span bytes, json_t **out)
   int whole = n - (int)scale;
   snprintf(text, sizeof text, "%s%.*s%s%s", is_negative ? "-" : "", whole, digits, scale > 0 ? "." : "",
            digits + whole);
-  return give(json_string(text), out);
+  return json_make_keep(json_string(text), out);
 }
 
 static err_t give_bytes(const struct avro_type *type, struct span bytes, json_t **out)
 {
-  AUTO(region_fini) struct region region = { 0 };
   struct span number = without_sign_bytes(bytes);
-  char *coded;
 
   if (type->logical == AVRO_DECIMAL && number.n <= DECIMAL_BYTES_MAX)
     return give_decimal(type->scale, number, out);
-  TRY(base64_encode(&region, bytes, &coded));
-  return give(json_string(coded), out);
+  return json_make_base64(bytes, out);
 }
 
-static err_t read_bytes(struct reader *rd, const struct place *at, const struct avro_type *type, json_t **out)
+static err_t read_bytes(struct reader *rd, const struct value_place *at, const struct avro_type *type, json_t **out)
 {
   struct span bytes = { 0 };
 
@@ -225,7 +185,7 @@ static err_t read_bytes(struct reader *rd, const struct place *at, const struct 
   return give_bytes(type, bytes, out);
 }
 
-static err_t read_fixed(struct reader *rd, const struct place *at, const struct avro_type *type, json_t **out)
+static err_t read_fixed(struct reader *rd, const struct value_place *at, const struct avro_type *type, json_t **out)
 {
   const uint8_t *p = NULL;
 
@@ -233,16 +193,16 @@ static err_t read_fixed(struct reader *rd, const struct place *at, const struct 
   return give_bytes(type, span_of(p, type->size), out);
 }
 
-static err_t read_string(struct reader *rd, const struct place *at, json_t **out)
+static err_t read_string(struct reader *rd, const struct value_place *at, json_t **out)
 {
   struct span text = { 0 };
 
   TRY(take_text(rd, at, &text));
-  return give(json_stringn((const char *)text.p, text.n), out);
+  return json_make_keep(json_stringn((const char *)text.p, text.n), out);
 }
 
 /* The number of a symbol or of a branch. */
-static err_t take_choice(struct reader *rd, const struct place *at, const struct avro_type *type, size_t *out)
+static err_t take_choice(struct reader *rd, const struct value_place *at, const struct avro_type *type, size_t *out)
 {
   int64_t i = 0;
 
@@ -254,15 +214,15 @@ static err_t take_choice(struct reader *rd, const struct place *at, const struct
   return ERR_OK;
 }
 
-static err_t read_enum(struct reader *rd, const struct place *at, const struct avro_type *type, json_t **out)
+static err_t read_enum(struct reader *rd, const struct value_place *at, const struct avro_type *type, json_t **out)
 {
   size_t i = 0;
 
   TRY(take_choice(rd, at, type, &i));
-  return give(json_string(type->names[i]), out);
+  return json_make_keep(json_string(type->names[i]), out);
 }
 
-static err_t read_union(struct reader *rd, const struct place *at, const struct avro_type *type, json_t **out)
+static err_t read_union(struct reader *rd, const struct value_place *at, const struct avro_type *type, json_t **out)
 {
   size_t i = 0;
 
@@ -272,23 +232,16 @@ static err_t read_union(struct reader *rd, const struct place *at, const struct 
 
 /* Values in values -------------------- */
 
-static err_t put(json_t *object, const char *name, json_t *value)
-{
-  if (json_object_set_new_nocheck(object, name, value) != 0) /* takes over the value, also when it fails */
-    FAIL(ERR_MEMORY, "no memory for a member of JSON");
-  return ERR_OK;
-}
-
-static err_t read_record(struct reader *rd, const struct place *at, const struct avro_type *type, json_t **out)
+static err_t read_record(struct reader *rd, const struct value_place *at, const struct avro_type *type, json_t **out)
 {
   AUTO(json_decrefp) json_t *object = NULL;
 
-  TRY(give(json_object(), &object));
+  TRY(json_make_keep(json_object(), &object));
   for (size_t i = 0; i < type->n; i++) {
-    const struct place inner = { at, type->names[i], 0, at ? at->depth + 1 : 1 };
+    const struct value_place inner = value_place_in(at, type->names[i], 0);
     json_t *value = NULL;
     TRY(read_value(rd, &inner, type->types[i], &value));
-    TRY(put(object, type->names[i], value));
+    TRY(json_make_member(object, type->names[i], value));
   }
   *out = json_incref(object);
   return ERR_OK;
@@ -296,7 +249,7 @@ static err_t read_record(struct reader *rd, const struct place *at, const struct
 
 /* How many elements follow? Lists and maps come in blocks; the last one has none. A negative count comes with the
  * block's bytes, for those who skip it. */
-static err_t take_count(struct reader *rd, const struct place *at, uint64_t *out)
+static err_t take_count(struct reader *rd, const struct value_place *at, uint64_t *out)
 {
   int64_t n = 0, bytes;
 
@@ -305,18 +258,16 @@ static err_t take_count(struct reader *rd, const struct place *at, uint64_t *out
   return n < 0 ? take_long(rd, at, &bytes) : ERR_OK;
 }
 
-static err_t read_element(struct reader *rd, const struct place *at, const struct avro_type *type, json_t *list)
+static err_t read_element(struct reader *rd, const struct value_place *at, const struct avro_type *type, json_t *list)
 {
-  const struct place inner = { at, NULL, json_array_size(list), at ? at->depth + 1 : 1 };
+  const struct value_place inner = value_place_in(at, NULL, json_array_size(list));
   json_t *value = NULL;
 
   TRY(read_value(rd, &inner, type->types[0], &value));
-  if (json_array_append_new(list, value) != 0)
-    FAIL(ERR_MEMORY, "no memory for an element of JSON");
-  return ERR_OK;
+  return json_make_element(list, value);
 }
 
-static err_t read_entry(struct reader *rd, const struct place *at, const struct avro_type *type, json_t *object)
+static err_t read_entry(struct reader *rd, const struct value_place *at, const struct avro_type *type, json_t *object)
 {
   AUTO(region_fini) struct region region = { 0 };
   struct span key = { 0 }, name;
@@ -324,14 +275,15 @@ static err_t read_entry(struct reader *rd, const struct place *at, const struct 
 
   TRY(take_text(rd, at, &key));
   TRY(region_copy(&region, key, &name));
-  const struct place inner = { at, (const char *)name.p, 0, at ? at->depth + 1 : 1 };
+  const struct value_place inner = value_place_in(at, (const char *)name.p, 0);
   TRY(read_value(rd, &inner, type->types[0], &value));
-  return put(object, (const char *)name.p, value);
+  return json_make_member(object, (const char *)name.p, value);
 }
 
-typedef err_code_t read_one(struct reader *rd, const struct place *at, const struct avro_type *type, json_t *into);
+typedef err_code_t read_one(struct reader *rd, const struct value_place *at, const struct avro_type *type,
+                            json_t *into);
 
-static err_t read_blocks(struct reader *rd, const struct place *at, const struct avro_type *type, read_one *read,
+static err_t read_blocks(struct reader *rd, const struct value_place *at, const struct avro_type *type, read_one *read,
                          json_t *into)
 {
   uint64_t n = 0;
@@ -344,18 +296,18 @@ static err_t read_blocks(struct reader *rd, const struct place *at, const struct
   return ERR_OK;
 }
 
-static err_t read_many(struct reader *rd, const struct place *at, const struct avro_type *type, json_t **out)
+static err_t read_many(struct reader *rd, const struct value_place *at, const struct avro_type *type, json_t **out)
 {
   bool is_list = type->kind == AVRO_ARRAY;
   AUTO(json_decrefp) json_t *into = NULL;
 
-  TRY(give(is_list ? json_array() : json_object(), &into));
+  TRY(json_make_keep(is_list ? json_array() : json_object(), &into));
   TRY(read_blocks(rd, at, type, is_list ? read_element : read_entry, into));
   *out = json_incref(into);
   return ERR_OK;
 }
 
-static err_t read_value(struct reader *rd, const struct place *at, const struct avro_type *type, json_t **out)
+static err_t read_value(struct reader *rd, const struct value_place *at, const struct avro_type *type, json_t **out)
 {
   if (++rd->n_values > AVRO_VALUES_MAX)
     FAIL(ERR_WIRE, "%s: more than %d values", place_text(rd, at), AVRO_VALUES_MAX);
@@ -363,7 +315,7 @@ static err_t read_value(struct reader *rd, const struct place *at, const struct 
     FAIL(ERR_WIRE, "%s: more than %d values in each other", place_text(rd, at), DEPTH_MAX);
   switch (type->kind) {
   case AVRO_NULL:
-    return give(json_null(), out);
+    return json_make_keep(json_null(), out);
   case AVRO_BOOLEAN:
     return read_boolean(rd, at, out);
   case AVRO_INT:
