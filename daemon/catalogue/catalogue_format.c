@@ -2,6 +2,7 @@
 /* Collect the paths of the configuration in a mapping. */
 #include "daemon/catalogue/catalogue_format.h"
 
+#include "daemon/config/config_message.h"
 #include "daemon/config/config_schemas.h"
 
 static err_t add_fields(const struct config *config, const struct config_fields *fields, enum mapping_kind kind,
@@ -31,6 +32,8 @@ err_t catalogue_format_init(const struct config *config, struct item_format *out
   mapping->is_debezium = config->catalogue.mapping.is_debezium;
   if (config->catalogue.format == CONFIG_FORMAT_AVRO)
     TRY(avro_schemas_open(&schemas, &mapping->schemas));
+  if (config->catalogue.format == CONFIG_FORMAT_PROTOBUF)
+    TRY(config_message_open(config, &mapping->messages));
   TRY(read_path(config->catalogue.mapping.key, &mapping->key));
   TRY(read_path(config->catalogue.mapping.deleted, &mapping->deleted));
   TRY(add_fields(config, &config->catalogue.mapping.vectors, MAPPING_VECTOR, mapping));

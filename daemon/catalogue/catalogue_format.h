@@ -7,7 +7,8 @@
 #include "ingest/wire/item_format.h"
 
 /* Make the format. On error, what has been made is in `out`. The caller frees it with mapping_fini(). Returns
- * ERR_MEMORY; the errors of avro_schemas_open(). The rest of the configuration was checked when it was read. */
+ * ERR_MEMORY; the errors of avro_schemas_open() and config_message_open(). The rest of the configuration was checked
+ * when it was read. */
 err_t catalogue_format_init(const struct config *config, struct item_format *out);
 
 #endif

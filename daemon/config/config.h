@@ -21,7 +21,7 @@ struct config_list {
 };
 
 /* What the values of the catalogue topic are. */
-enum config_format { CONFIG_FORMAT_SLUICE, CONFIG_FORMAT_JSON, CONFIG_FORMAT_AVRO };
+enum config_format { CONFIG_FORMAT_SLUICE, CONFIG_FORMAT_JSON, CONFIG_FORMAT_AVRO, CONFIG_FORMAT_PROTOBUF };
 
 /* What to do with a part of a space that is not configured. */
 enum config_unknown {
@@ -82,7 +82,8 @@ struct config {
     enum config_unknown unknown_spaces;
     enum config_format format;
     bool is_framed; /* framing: confluent */
-    char *schemas;  /* a file; if framed, a folder; "": none */
+    char *schemas;  /* a file; of Avro that is framed, a folder; "": none */
+    char *message;  /* of Protobuf: its full name */
     struct {
       char *url; /* "": none is asked */
       char *user;

@@ -106,19 +106,19 @@ static bool is_set(const struct config *c, const struct setting *s)
 static err_t verify_has_effect(const struct config *c, size_t index)
 {
   if (is_set(c, &settings[index]) && !is_mapped(c))
-    FAIL(ERR_CONFIG, "%s:%d: %s has an effect with catalogue.format: json or avro only", c->path, c->lines[index],
-         settings[index].path);
+    FAIL(ERR_CONFIG, "%s:%d: %s has an effect with catalogue.format: json, avro or protobuf only", c->path,
+         c->lines[index], settings[index].path);
   return ERR_OK;
 }
 
 static err_t verify_maps_something(const struct config *c)
 {
+  static const char *const formats[] = { "sluice", "json", "avro", "protobuf" };
   const size_t n = c->catalogue.mapping.vectors.n + c->catalogue.mapping.codes.n + c->catalogue.mapping.attributes.n;
 
   if (is_mapped(c) && n == 0)
     FAIL(ERR_CONFIG, "%s:%d: catalogue.format is %s, but catalogue.mapping names no vectors, codes or attributes",
-         c->path, c->lines[settings_find("catalogue.format")],
-         c->catalogue.format == CONFIG_FORMAT_JSON ? "json" : "avro");
+         c->path, c->lines[settings_find("catalogue.format")], formats[c->catalogue.format]);
   return ERR_OK;
 }
 
@@ -158,18 +158,37 @@ static err_t verify_registry(const struct config *c)
   return ERR_OK;
 }
 
+static err_t verify_message(const struct config *c)
+{
+  bool is_protobuf = c->catalogue.format == CONFIG_FORMAT_PROTOBUF;
+
+  if (is_protobuf && !*c->catalogue.schemas)
+    FAIL(ERR_CONFIG,
+         "%s:%d: catalogue.format is protobuf, but catalogue.schemas does not say where the descriptor set is: make it "
+         "with protoc --include_imports --descriptor_set_out=FILE",
+         c->path, c->lines[settings_find("catalogue.format")]);
+  if (is_protobuf && !*c->catalogue.message)
+    FAIL(ERR_CONFIG, "%s:%d: catalogue.format is protobuf, but catalogue.message does not say which message values are",
+         c->path, c->lines[settings_find("catalogue.format")]);
+  if (!is_protobuf && *c->catalogue.message)
+    FAIL(ERR_CONFIG, "%s:%d: catalogue.message has an effect with catalogue.format: protobuf only", c->path,
+         c->lines[settings_find("catalogue.message")]);
+  return ERR_OK;
+}
+
 /* Values of Avro say nothing about themselves. */
 static err_t verify_schemas(const struct config *c)
 {
   bool is_avro = c->catalogue.format == CONFIG_FORMAT_AVRO;
+  bool has_schemas = is_avro || c->catalogue.format == CONFIG_FORMAT_PROTOBUF;
 
   if (is_avro && !*c->catalogue.schemas && !asks_registry(c))
     FAIL(ERR_CONFIG,
          "%s:%d: catalogue.format is avro, but neither catalogue.schemas nor catalogue.registry.url says where the "
          "schema is",
          c->path, c->lines[settings_find("catalogue.format")]);
-  if (!is_avro && *c->catalogue.schemas)
-    FAIL(ERR_CONFIG, "%s:%d: catalogue.schemas has an effect with catalogue.format: avro only", c->path,
+  if (!has_schemas && *c->catalogue.schemas)
+    FAIL(ERR_CONFIG, "%s:%d: catalogue.schemas has an effect with catalogue.format: avro or protobuf only", c->path,
          c->lines[settings_find("catalogue.schemas")]);
   return ERR_OK;
 }
@@ -184,6 +203,7 @@ err_t config_fields_check(const struct config *c, struct problems *problems)
   }
   TRY(problems_note(problems, verify_maps_something(c)));
   TRY(problems_note(problems, verify_schemas(c)));
+  TRY(problems_note(problems, verify_message(c)));
   TRY(problems_note(problems, verify_registry(c)));
   return check_names(c, problems);
 }

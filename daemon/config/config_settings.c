@@ -88,17 +88,23 @@ const struct setting settings[] = {
                "space is configured. `skip`: drop it. `refuse`: send the record to the dead letters." },
   { .path = "catalogue.format", .type = SETTING_CHOICE, .offset = AT_ENUM(catalogue.format),
     .default_text = "sluice",
-    .words = WORDS({ "sluice", CONFIG_FORMAT_SLUICE }, { "json", CONFIG_FORMAT_JSON }, { "avro", CONFIG_FORMAT_AVRO }),
+    .words = WORDS({ "sluice", CONFIG_FORMAT_SLUICE }, { "json", CONFIG_FORMAT_JSON }, { "avro", CONFIG_FORMAT_AVRO },
+                   { "protobuf", CONFIG_FORMAT_PROTOBUF }),
     .meaning = "What the topic's values are. `sluice`: the messages of protocol.md. `json`: objects of any form. "
-               "`avro`: records of any schema. `catalogue.mapping` says where an item's parts are in these two "
-               "(formats.md)." },
+               "`avro`, `protobuf`: records of any schema, messages of your own. `catalogue.mapping` says where an "
+               "item's parts are in these three (formats.md)." },
   { .path = "catalogue.framing", .type = SETTING_EITHER, .offset = AT(catalogue.is_framed), .default_text = "none",
     .words = WORDS({ "none", false }, { "confluent", true }),
     .meaning = "`confluent`: a zero byte and a schema's id are in front of each value." },
   { .path = "catalogue.schemas", .type = SETTING_PATH, .offset = AT(catalogue.schemas), .min = 0, .max = 4000,
     .default_text = "",
     .meaning = "With `catalogue.format: avro`: the file of the schema; with `framing: confluent`, a folder that has "
-               "each schema as `ID.avsc`, if `catalogue.registry` is not used." },
+               "each schema as `ID.avsc`, if `catalogue.registry` is not used. With `protobuf`: the file of a "
+               "descriptor set, as `protoc --include_imports --descriptor_set_out=FILE` writes it." },
+  { .path = "catalogue.message", .type = SETTING_TEXT, .offset = AT(catalogue.message), .min = 0, .max = 1000,
+    .default_text = "",
+    .meaning = "With `catalogue.format: protobuf`: the full name of the message that each value is, such as "
+               "`shop.v1.Film`." },
   { .path = "catalogue.registry.url", .type = SETTING_URL, .offset = AT(catalogue.registry.url), .min = 0, .max = 2000,
     .default_text = "",
     .meaning = "With `catalogue.format: avro` and `framing: confluent`: the schema registry, such as "

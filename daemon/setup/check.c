@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "daemon/config/config_kafka.h"
+#include "daemon/config/config_message.h"
 #include "daemon/config/config_schemas.h"
 #include "daemon/config/config_settings.h"
 #include "daemon/setup/engine_setup.h"
@@ -53,6 +54,18 @@ static err_t check_schemas(struct check *c)
   if (config->catalogue.format != CONFIG_FORMAT_AVRO)
     return ERR_OK;
   err_code_t err = avro_schemas_open(&from, &schemas);
+  return err == ERR_CONFIG ? note(c, err) : err;
+}
+
+static err_t check_message(struct check *c)
+{
+  AUTO(protobuf_source_close) struct protobuf_source *source = NULL;
+  const struct config *config = c->config;
+
+  /* what is missing is reported already */
+  if (config->catalogue.format != CONFIG_FORMAT_PROTOBUF || !*config->catalogue.schemas || !*config->catalogue.message)
+    return ERR_OK;
+  err_code_t err = config_message_open(config, &source);
   return err == ERR_CONFIG ? note(c, err) : err;
 }
 
@@ -155,6 +168,7 @@ err_t check_file(const char *path, struct problems *problems)
     return check_clients(config, problems);
   }
   TRY(check_schemas(&c));
+  TRY(check_message(&c));
   TRY(check_store(&c));
   TRY(check_clients(config, problems));
   return check_engine(&c);

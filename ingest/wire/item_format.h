@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The form of the records in the catalogue topic: Sluice's own messages, or JSON or Avro with a mapping.
+/* The form of the records in the catalogue topic: Sluice's own messages, or JSON, Avro or Protobuf with a mapping.
  *
  * Thread: the one that owns the region. Blocks: no, unless said.
  */
@@ -11,7 +11,7 @@
 /* All zeros: Sluice's own messages. */
 struct item_format {
   bool is_framed;         /* catalogue.framing: confluent */
-  bool is_mapped;         /* catalogue.format: json or avro */
+  bool is_mapped;         /* catalogue.format: json, avro or protobuf */
   struct mapping mapping; /* if it is */
 };
 

@@ -11,9 +11,9 @@
 /* Find the schema that framed bytes need, if they need one, before they are read. See item_format_find_schema(). */
 err_t mapped_document_find_schema(const struct mapping *m, struct span bytes, bool may_ask, uint32_t *id);
 
-/* Read bytes as JSON or, if the mapping has schemas, as Avro. Blocks: see avro_schemas.h.
+/* Read bytes as JSON or, if the mapping has schemas or messages, as Avro or Protobuf. Blocks: see avro_schemas.h.
  *
- * is_framed  a zero byte and a schema's id are in front
+ * is_framed  a zero byte and a schema's id are in front; in Protobuf, a list of message indexes, too
  * has_large  see json_parse()
  * out        the caller releases it with json_decref()
  *

@@ -44,7 +44,7 @@ static err_t open_envelope(struct decoder *d, json_t *envelope, bool *is_delete)
   TRY(read_op(d, envelope, &op));
   bool is_put = strcmp(op, "c") == 0 || strcmp(op, "r") == 0 || strcmp(op, "u") == 0;
   *is_delete = strcmp(op, "d") == 0;
-  d->is_update = strcmp(op, "u") == 0;
+  d->is_update = strcmp(op, "u") == 0 && !d->m->messages; /* in Protobuf, null is missing, too */
   if (!is_put && !*is_delete)
     FAIL(ERR_ITEM, "op: expected Debezium's c, r, u or d, not %s", log_quote(span_of_str(op)));
   struct json_place at = place_of(is_put ? "after" : "before");
@@ -58,7 +58,7 @@ static err_t open_envelope(struct decoder *d, json_t *envelope, bool *is_delete)
 
 static err_t open_row(struct decoder *d, json_t *json, bool *is_delete)
 {
-  json_t *payload = mapped_key_payload(json);
+  json_t *payload = d->m->messages ? json : mapped_key_payload(json); /* names in a message mean nothing to us */
 
   *is_delete = false;
   if (!json_is_object(payload))
@@ -121,16 +121,31 @@ static err_t read_attribute(struct decoder *d, const struct mapping_field *field
 
   *attribute = (struct attribute_value){ .value.kind = VALUE_NULL };
   TRY(region_copy(d->reader.region, span_of_str(field->name), &attribute->name));
-  if (!json || json_is_null(json))
+  if (!json)
     return ERR_OK;
   return mapped_value_attribute(&d->reader, &at, field->type, json, &attribute->value);
+}
+
+/* Protobuf cannot tell a field that is empty from one that nobody has set. Where an empty value means nothing, there is
+ * none: an empty vector, empty text that is no keyword, a time of 0. */
+static bool is_unset(const struct decoder *d, const struct mapping_field *field, const json_t *json)
+{
+  bool is_keyword = field->type == ATTRIBUTE_KEYWORD, is_time = field->type == ATTRIBUTE_TIME;
+  bool is_list = json_is_array(json) && json_array_size(json) == 0;
+  bool is_text = json_is_string(json) && json_string_length(json) == 0;
+
+  if (!d->m->messages)
+    return false;
+  if (field->kind != MAPPING_ATTRIBUTE)
+    return is_list || is_text;
+  return (is_text && !is_keyword) || (is_time && json_is_integer(json) && json_integer_value(json) == 0);
 }
 
 static err_t read_field(struct decoder *d, const struct mapping_field *field, struct tally *tally,
                         struct item_change *out)
 {
   const json_t *json = json_path_find(&field->path, d->row);
-  bool is_absent = !json || json_is_null(json);
+  bool is_absent = !json || json_is_null(json) || is_unset(d, field, json);
   bool is_kept = json ? mapped_value_is_unavailable(json) : d->is_update;
 
   tally->n_there += json != NULL;
@@ -138,7 +153,7 @@ static err_t read_field(struct decoder *d, const struct mapping_field *field, st
   if (is_kept)
     return ERR_OK;
   if (field->kind == MAPPING_ATTRIBUTE)
-    return read_attribute(d, field, json, out); /* null removes it */
+    return read_attribute(d, field, is_absent ? NULL : json, out); /* what is absent is removed */
   return is_absent ? ERR_OK : read_part(d, field, json, out);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decoding records that have their own form, as JSON or Avro, as a mapping says (docs/formats.md).
+/* Decoding records that have their own form, as JSON, Avro or Protobuf, as a mapping says (docs/formats.md).
  *
  * Thread: the one that owns the region. Blocks: no.
  */

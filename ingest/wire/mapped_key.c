@@ -49,9 +49,12 @@ err_t mapped_key_read(const struct mapping *m, bool is_framed, struct span key, 
 
   if (m->schemas && has_frame)
     return read_document(m, true, key, r, out);
+  if (has_frame && m->messages)
+    FAIL(ERR_ITEM, "the record's key is framed, as a message of Protobuf is, but which one is not known: write keys as "
+                   "text; catalogue.mapping.key can take those of puts from the value");
   if (has_frame)
     TRY(framing_strip(&key));
-  if (!m->schemas && key.n > 0 && (key.p[0] == '{' || key.p[0] == '"'))
+  if (!m->schemas && !m->messages && key.n > 0 && (key.p[0] == '{' || key.p[0] == '"'))
     return read_document(m, false, key, r, out);
   if (key.n > 0 && (memchr(key.p, 0, key.n) || !utf8_is_valid(key)))
     FAIL(ERR_ITEM, "the record's key %s is neither text nor JSON: catalogue.mapping.key can take it from the value",

@@ -28,6 +28,7 @@ void mapping_fini(struct mapping *m)
   json_path_fini(&m->key);
   json_path_fini(&m->deleted);
   avro_schemas_close(&m->schemas);
+  protobuf_source_close(&m->messages);
   for (size_t i = 0; i < m->n_fields; i++)
     free_field(&m->fields[i]);
   mem_free(&m->fields);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A mapping says where in a record of JSON or Avro the parts of an item are, for topics that others write in their own
- * form (docs/formats.md).
+/* A mapping says where in a record of JSON, Avro or Protobuf the parts of an item are, for topics that others write in
+ * their own form (docs/formats.md).
  *
  * Thread: any, once it is complete.
  */
@@ -11,6 +11,7 @@
 #include "base/value.h"
 #include "ingest/avro/avro_schemas.h"
 #include "ingest/json/json_path.h"
+#include "ingest/protobuf/protobuf_source.h"
 
 enum mapping_kind { MAPPING_VECTOR, MAPPING_CODES, MAPPING_ATTRIBUTE };
 
@@ -23,10 +24,11 @@ struct mapping_field {
 
 /* All zeros: nothing is mapped. */
 struct mapping {
-  struct json_path key;         /* no steps: the record's key */
-  struct json_path deleted;     /* no steps: there is no flag */
-  bool is_debezium;             /* rows are in Debezium's envelope */
-  struct avro_schemas *schemas; /* of values in Avro, owned; NULL: they are JSON */
+  struct json_path key;             /* no steps: the record's key */
+  struct json_path deleted;         /* no steps: there is no flag */
+  bool is_debezium;                 /* rows are in Debezium's envelope */
+  struct avro_schemas *schemas;     /* of values in Avro, owned, or NULL */
+  struct protobuf_source *messages; /* of values in Protobuf, owned, or NULL; both NULL: they are JSON */
   struct mapping_field *fields;
   size_t n_fields;
   size_t capacity;

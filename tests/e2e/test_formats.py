@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of catalogue topics in other forms: rows of JSON and of Avro, change events of Debezium, and framing."""
+"""Tests of catalogue topics in other forms: rows of JSON, Avro and Protobuf, change events of Debezium, and framing."""
 
 import base64
 import io
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import avro.io
 import avro.schema
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 import data
 import harness
@@ -89,6 +90,20 @@ SCHEMAS = {7: film(("country", ["null", "string"]), ("price", ["null", DECIMAL])
                    ("price", ["null", {"type": "fixed", "name": "Price", "size": 8} | {
                        key: value for key, value in DECIMAL.items() if key != "type"}]))}
 
+
+SET = Path(__file__).resolve().parents[1] / "ingest/protobuf/shop.desc"
+
+
+def messages(path):
+    """Return a function from the names of a descriptor set's messages to their classes."""
+    pool = descriptor_pool.DescriptorPool()
+    for file in descriptor_pb2.FileDescriptorSet.FromString(path.read_bytes()).file:
+        pool.AddSerializedFile(file.SerializeToString())
+    factory = message_factory.MessageFactory(pool)
+    return lambda name: factory.GetPrototype(pool.FindMessageTypeByName(name))
+
+
+Film = messages(SET)("shop.v1.Film")
 
 ROW = {"type": "record", "name": "Value", "fields": [
     {"name": "id", "type": "int"}, {"name": "embedding", "type": ["null", "string"]},
@@ -340,6 +355,70 @@ class Formats(FormatCase):
         op = "u" if row["embedding"] == UNAVAILABLE else data.pick(rng, "cr")
         self.write(key, frame_of(4) + EVENT.encode({"before": None, "after": row, "op": op}))
         self.items[str(number)] = vector, {"price": cents / 100}
+
+    # ------------------------------------------------------------------------------------------------------ Protobuf
+
+    def open_protobuf(self, framing):
+        paths = {"country": "coupon", "tags": "tags", "price": "price", "year": "year", "available": "is_available",
+                 "expires": "published_at"}
+        self.open({"format": "protobuf", "framing": framing, "schemas": str(SET), "message": "shop.v1.Film",
+                   "mapping": {"key": "sku.code", "vectors": {"books": "embedding"}, "deleted": "gone",
+                               "attributes": paths}})
+
+    def film(self, key, vector, attributes):
+        """Return a message as bytes. Now and then the vector is not packed, and a newer schema has one more field."""
+        film, rng = Film(sku={"code": key}, gone=False), self.rows.rng
+        for name, field in {"country": "coupon", "price": "price", "year": "year", "available": "is_available"}.items():
+            if name in attributes:
+                setattr(film, field, attributes[name])
+        film.tags.extend(attributes.get("tags", []))
+        if "expires" in attributes:
+            film.published_at.seconds = attributes["expires"] // 1000
+            film.published_at.nanos = int(rng.integers(1000000))
+        numbers = b"".join(b"\x15" + struct.pack("<f", x) for x in vector or [])
+        if rng.integers(2):
+            film.embedding.extend(vector or [])
+            numbers = b""
+        return numbers + film.SerializeToString() + data.pick(rng, [b"", b"\xa2\x06\x03new"])
+
+    def put_film(self, number, frame):
+        """Write a random film. What it does not have is the default, where its field is not optional."""
+        key, (vector, _), (attributes, _) = f"k{number}", self.rows.vector(), self.rows.attributes()
+        if self.rows.rng.integers(5) == 0:
+            vector = None
+        self.write(key.encode(), frame + self.film(key, vector, attributes))
+        self.items[key] = vector, {"tags": [], "price": 0, "available": False} | attributes
+
+    def delete_film(self, number, frame):
+        key = f"k{number}"
+        gone = Film(sku={"code": key}, embedding=[1, 2], gone=True).SerializeToString()
+        self.write(key.encode(), data.pick(self.rows.rng, [None, frame + gone]))
+        self.items.pop(key, None)
+
+    def test_messages_of_protobuf(self):
+        self.open_protobuf("confluent")
+        for _ in range(600):
+            frame = FRAME + data.pick(self.system.rng, [b"\0", b"\2\2"])
+            change = self.put_film if self.system.rng.integers(4) else self.delete_film
+            change(int(self.system.rng.integers(200)), frame)
+        film = Film(sku={"code": "k1"}, embedding=[1, 2, 3], price=7).SerializeToString()
+        bad = {FRAME + b"\0" + film: 'part "books": vector has 3 numbers',
+               FRAME + b"\0" + film[:-1]: "price: byte 21: the bytes end in the middle of a value",
+               FRAME + b"\0\x18\x05": "price: byte 1: it is written as a varint, but the schema says 8 bytes",
+               FRAME + b"\0": "sku.code: the item's key is not there",
+               film: "is not framed as catalogue.framing says"}
+        for value, due in bad.items():
+            self.write(b"k1", value, due)
+        self.check()
+        self.check_sluicectl("catalogue.format: protobuf")
+
+    def test_messages_of_protobuf_without_framing(self):
+        self.open_protobuf("none")
+        for number in range(100):
+            self.put_film(number, b"")
+        for number in range(0, 100, 3):
+            self.delete_film(number, b"")
+        self.check()
 
     # ------------------------------------------------------------------------------------------------------ Debezium
 

@@ -72,7 +72,7 @@ static err_t verify_daemon(struct ctl_writer *w)
 err_t ctl_writer_verify_format(const struct config *config)
 {
   static const char *const formats[] = { "catalogue.framing: confluent", "catalogue.format: json",
-                                         "catalogue.format: avro" };
+                                         "catalogue.format: avro", "catalogue.format: protobuf" };
 
   if (config->catalogue.format != CONFIG_FORMAT_SLUICE || config->catalogue.is_framed)
     FAIL(ERR_CONFIG,

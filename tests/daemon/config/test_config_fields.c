@@ -7,11 +7,16 @@
 
 #include <cmocka.h>
 
+#include "daemon/config/config_message.h"
 #include "daemon/config/config_schemas.h"
+#include "tests/support/assert_ok.h"
 #include "tests/support/config_fixture.h"
 
 #define JSON "attributes: {price: number}\ncatalogue:\n  format: json\n"
 #define AVRO "catalogue:\n  format: avro\n  mapping: {vectors: {books: v}}\n"
+
+#define PROTOBUF "catalogue:\n  format: protobuf\n  mapping: {vectors: {books: v}}\n"
+#define SET      SLUICE_SOURCE_DIR "/tests/ingest/protobuf/shop.desc"
 
 static void paths_are_read_by_name(void **state)
 {
@@ -98,18 +103,18 @@ static void mistakes_name_their_line(void **state)
 {
   (void)state;
   assert_refused("catalogue:\n  format: orc\n" REST, 2, "catalogue.format expects one of",
-                 "`sluice`, `json`, `avro`");
+                 "`sluice`, `json`, `avro`, `protobuf`");
   assert_refused("catalogue: {mapping: {vectors: {books: v}}, format: avro}\n" REST, 1, "catalogue.format is avro",
                  "neither catalogue.schemas nor catalogue.registry.url says where");
   assert_refused(JSON "  schemas: x.avsc\n  mapping: {vectors: {books: v}}\n" REST, 4, "catalogue.schemas",
-                 "format: avro only");
+                 "format: avro or protobuf only");
   assert_refused("catalogue:\n  format: avro\n  schemas: x.avsc\n" REST, 2, "catalogue.format is avro",
                  "names no vectors");
   assert_refused(JSON REST, 3, "catalogue.format is json", "names no vectors, codes or attributes");
-  assert_refused("catalogue:\n  mapping:\n    key: id\n" REST, 3, "catalogue.mapping.key", "format: json or avro only");
+  assert_refused("catalogue:\n  mapping:\n    key: id\n" REST, 3, "catalogue.mapping.key", "format: json, avro or protobuf only");
   assert_refused("canary:\n  interval_ms: 5\ncatalogue: {format: json, mapping: {vectors: {books: v}}}\n" REST, 2,
                  "canary.interval_ms", "catalogue.format: sluice");
-  assert_refused("catalogue:\n  mapping:\n    envelope: debezium\n" REST, 3, "catalogue.mapping.envelope", "avro only");
+  assert_refused("catalogue:\n  mapping:\n    envelope: debezium\n" REST, 3, "catalogue.mapping.envelope", "protobuf only");
   assert_refused("catalogue:\n  mapping:\n    vectors:\n      books: v\n" REST, 4, "catalogue.mapping.vectors", "only");
   assert_refused(JSON "  mapping:\n    vectors: {books: v}\n    key: a..b\n" REST, 6, "catalogue.mapping.key expects a",
                  "a step is empty");
@@ -127,6 +132,59 @@ static void mistakes_name_their_line(void **state)
                  "the space books has codes here", "a vector in line 6");
   assert_refused(JSON "  mapping: {vector: {books: v}}\n" REST, 4, "there is no setting \"catalogue.mapping.vector\"",
                  "catalogue.mapping.vectors");
+}
+
+static void mistakes_of_a_message_name_their_line(void **state)
+{
+  (void)state;
+  assert_refused(PROTOBUF "  message: m.M\n" REST, 2, "catalogue.format is protobuf, but catalogue.schemas",
+                 "protoc --include_imports --descriptor_set_out=FILE");
+  assert_refused(PROTOBUF "  schemas: x.desc\n" REST, 2, "catalogue.format is protobuf, but catalogue.message",
+                 "which message values are");
+  assert_refused("catalogue:\n  format: protobuf\n  schemas: x.desc\n  message: m.M\n" REST, 2,
+                 "catalogue.format is protobuf", "names no vectors, codes or attributes");
+  assert_refused(JSON "  message: m.M\n  mapping: {vectors: {books: v}}\n" REST, 4, "catalogue.message",
+                 "format: protobuf only");
+  assert_refused("catalogue:\n  message: m.M\n" REST, 2, "catalogue.message", "format: protobuf only");
+  assert_refused(PROTOBUF "  schemas: x\n  message: m.M\n  framing: confluent\n  registry: {url: 'http://r'}\n" REST,
+                 7, "catalogue.registry.url", "format: avro and catalogue.framing: confluent only");
+}
+
+static void the_message_is_read_and_its_paths_are_checked(void **state)
+{
+  static const char start[] = "attributes: {price: number}\ncatalogue:\n  format: protobuf\n  schemas: " SET "\n";
+  static const struct {
+    const char *rest, *due;
+  } bad[] = {
+    { "  message: shop.v1.Flim\n  mapping: {vectors: {books: embedding}}\n", ":4: " SET ": there is no message" },
+    { "  message: shop.v1.Film\n  mapping: {vectors: {books: vector}}\n",
+      ":6: catalogue.mapping.vectors: vector: message shop.v1.Film has no field \"vector\"" },
+    { "  message: shop.v1.Film\n  mapping:\n    key: sku.id\n    vectors: {books: embedding}\n",
+      ":7: catalogue.mapping.key: sku.id: message shop.v1.Sku has no field \"id\"" },
+    { "  message: shop.v1.Film\n  mapping:\n    deleted: Gone\n    vectors: {books: embedding}\n",
+      ":7: catalogue.mapping.deleted: Gone: message" },
+    { "  message: shop.v1.Film\n  mapping:\n    attributes:\n      price: prize\n",
+      ":8: catalogue.mapping.attributes: prize: message" },
+    { "  message: shop.v1.Film\n  mapping:\n    envelope: debezium\n    codes:\n      books: embedding\n",
+      ":9: catalogue.mapping.codes: embedding: message shop.v1.Film has no field \"after\"" },
+  };
+  struct protobuf_source *source = NULL;
+  char text[TEXT_BYTES];
+
+  (void)state;
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    snprintf(text, sizeof text, "%s%s%s", start, bad[i].rest, REST);
+    struct config *c = open_text(text);
+    assert_fails(config_message_open(c, &source), ERR_CONFIG, bad[i].due);
+    config_close(&c);
+  }
+  snprintf(text, sizeof text, "%s  message: shop.v1.Film\n  mapping: {key: sku.code, attributes: {price: price}}\n%s",
+           start, REST);
+  struct config *c = open_text(text);
+  assert_string_equal(c->catalogue.message, "shop.v1.Film");
+  assert_ok(config_message_open(c, &source));
+  protobuf_source_close(&source);
+  config_close(&c);
 }
 
 static void all_mistakes_are_reported_at_once(void **state)
@@ -178,6 +236,8 @@ int main(void)
     cmocka_unit_test(who_asks_no_registry_needs_no_password_of_it),
     cmocka_unit_test(mistakes_of_a_registry_name_their_line),
     cmocka_unit_test(mistakes_name_their_line),
+    cmocka_unit_test(mistakes_of_a_message_name_their_line),
+    cmocka_unit_test(the_message_is_read_and_its_paths_are_checked),
     cmocka_unit_test(all_mistakes_are_reported_at_once),
     cmocka_unit_test(a_changed_mapping_is_a_difference),
   };
