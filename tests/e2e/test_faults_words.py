@@ -106,6 +106,20 @@ class CheckConfig(unittest.TestCase):
         self.assertEqual(1, len(found), found)
         self.assertRegex(found[0], r"^:5: spaces\.absent: .*absent\.safetensors")
 
+    def test_a_message_that_cannot_be_read_is_refused(self):
+        folder = data.ROOT / "tests/ingest/protobuf"
+        for schemas, message, path, due in (
+                ("shop.desc", "shop.v1.Flim", "embedding", 'there is no message "shop.v1.Flim" in it; it has: '),
+                ("shop.proto", "shop.v1.Film", "embedding", "it is no descriptor set .* make it of the .proto files"),
+                (".", "shop.v1.Film", "embedding", "is a folder: expected the file of a descriptor set"),
+                ("shop.desc", "shop.v1.Film", "Embedding", 'shop.v1.Film has no field "Embedding"')):
+            found = self.check("embedded_broker: {enabled: true}\nstore: {path: STORE}\n"
+                               f"spaces: {{books: {{model: BOOKS}}}}\ncatalogue:\n  format: protobuf\n"
+                               f"  schemas: {folder / schemas}\n  message: {message}\n"
+                               f"  mapping: {{vectors: {{books: {path}}}}}\n")
+            self.assertEqual(1, len(found), found)
+            self.assertRegex(found[0], f"^:[68]: .*{due}")
+
     def test_a_lifetime_that_is_no_attribute_is_told_once(self):
         found = self.check("embedded_broker: {enabled: true}\nstore: {path: STORE}\nspaces: {books: {model: BOOKS}}\n"
                            "attributes: {price: number}\ncatalogue:\n  not_before: nope\n  expires: price\n")
