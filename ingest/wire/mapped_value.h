@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading single values of a mapped record. Databases and their connectors write a type in several ways; each is taken
- * that can be read in one way only. Private to the files of ingest/wire/mapped_item.h.
+ * that can be read in one way only. Private to the files of ingest/wire/mapped_item.h and mapping_census.h.
  *
  * Thread: the one that owns the region. Blocks: no. Results live in the region.
  */
