@@ -15,6 +15,7 @@
 /* How a file is read. */
 struct reading {
   bool may_wait; /* as in yaml_tree_open() */
+  bool may_lack_mapping;
   enum config_secrets secrets;
 };
 
@@ -26,6 +27,7 @@ static err_t read_config(const char *path, struct reading how, struct problems *
   TRY(yaml_tree_open(path, how.may_wait, &tree));
   TRY(mem_array(1, sizeof *config, &config));
   TRY(mem_copy_str(path, &config->path));
+  config->may_lack_mapping = how.may_lack_mapping;
   TRY(mem_array(n_settings, sizeof *config->lines, &config->lines));
   TRY(config_reader_read(tree, how.secrets, config, problems));
   TRY(config_checks_run(config, problems));
@@ -44,12 +46,12 @@ err_t config_read_again(const char *path, struct problems *problems, struct conf
   return read_config(path, (struct reading){ .secrets = CONFIG_SECRETS_ALL }, problems, out);
 }
 
-static err_t open_config(const char *path, enum config_secrets secrets, struct config **out)
+static err_t open_config(const char *path, struct reading how, struct config **out)
 {
   AUTO(problems_fini) struct problems problems = { 0 };
   AUTO(config_close) struct config *config = NULL;
 
-  TRY(read_config(path, (struct reading){ true, secrets }, &problems, &config));
+  TRY(read_config(path, how, &problems, &config));
   TRY(problems_verify(&problems));
   *out = config;
   config = NULL;
@@ -58,17 +60,24 @@ static err_t open_config(const char *path, enum config_secrets secrets, struct c
 
 err_t config_open(const char *path, struct config **out)
 {
-  return open_config(path, CONFIG_SECRETS_ALL, out);
+  return open_config(path, (struct reading){ .may_wait = true, .secrets = CONFIG_SECRETS_ALL }, out);
 }
 
 err_t config_open_for_kafka(const char *path, struct config **out)
 {
-  return open_config(path, CONFIG_SECRETS_KAFKA, out);
+  return open_config(path, (struct reading){ .may_wait = true, .secrets = CONFIG_SECRETS_KAFKA }, out);
 }
 
 err_t config_open_without_secrets(const char *path, struct config **out)
 {
-  return open_config(path, CONFIG_SECRETS_NONE, out);
+  return open_config(path, (struct reading){ .may_wait = true, .secrets = CONFIG_SECRETS_NONE }, out);
+}
+
+err_t config_open_for_mapping(const char *path, struct config **out)
+{
+  const struct reading how = { .may_wait = true, .secrets = CONFIG_SECRETS_ALL, .may_lack_mapping = true };
+
+  return open_config(path, how, out);
 }
 
 err_t config_blame(const struct config *c, const char *setting, err_code_t err)

@@ -63,6 +63,7 @@ struct config_space {
 struct config {
   char *path;
   int *lines; /* [n_settings] the line of each setting in the file; 0 if it is not there */
+  bool may_lack_mapping;
   enum config_role role;
   struct kafka_properties kafka; /* for all clients */
   struct {
@@ -180,6 +181,9 @@ void config_close(struct config **c);
  * be allowed to read passwords. */
 err_t config_open_for_kafka(const char *path, struct config **out);
 err_t config_open_without_secrets(const char *path, struct config **out);
+
+/* Read and check a configuration file that may lack a catalogue.mapping, for a program that suggests one. */
+err_t config_open_for_mapping(const char *path, struct config **out);
 
 /* Read a configuration file and go on after mistakes, for a caller that has more checks.
  *

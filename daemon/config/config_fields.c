@@ -116,8 +116,10 @@ static err_t verify_maps_something(const struct config *c)
   static const char *const formats[] = { "sluice", "json", "avro", "protobuf" };
   const size_t n = c->catalogue.mapping.vectors.n + c->catalogue.mapping.codes.n + c->catalogue.mapping.attributes.n;
 
-  if (is_mapped(c) && n == 0)
-    FAIL(ERR_CONFIG, "%s:%d: catalogue.format is %s, but catalogue.mapping names no vectors, codes or attributes",
+  if (is_mapped(c) && n == 0 && !c->may_lack_mapping)
+    FAIL(ERR_CONFIG,
+         "%s:%d: catalogue.format is %s, but catalogue.mapping names no vectors, codes or attributes: sluicectl map "
+         "suggests some",
          c->path, c->lines[settings_find("catalogue.format")], formats[c->catalogue.format]);
   return ERR_OK;
 }

@@ -25,11 +25,11 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 static const char config_path_default[] = "/etc/sluice/sluice.yaml";
 
 static const struct ctl_command *const commands[] = {
-  &ctl_topics_command, &ctl_load_command,         &ctl_put_command,      &ctl_delete_command,  &ctl_get_command,
-  &ctl_query_command,  &ctl_topk_command,         &ctl_bench_command,    &ctl_explain_command, &ctl_seen_command,
-  &ctl_tail_command,   &ctl_dead_letters_command, &ctl_status_command,   &ctl_layout_command,  &ctl_watch_command,
-  &ctl_wait_command,   &ctl_rebuild_command,      &ctl_model_command,    &ctl_backup_command,  &ctl_restore_command,
-  &ctl_verify_command, &ctl_eval_command,         &ctl_settings_command,
+  &ctl_topics_command,  &ctl_map_command,    &ctl_load_command,         &ctl_put_command,      &ctl_delete_command,
+  &ctl_get_command,     &ctl_query_command,  &ctl_topk_command,         &ctl_bench_command,    &ctl_explain_command,
+  &ctl_seen_command,    &ctl_tail_command,   &ctl_dead_letters_command, &ctl_status_command,   &ctl_layout_command,
+  &ctl_watch_command,   &ctl_wait_command,   &ctl_rebuild_command,      &ctl_model_command,    &ctl_backup_command,
+  &ctl_restore_command, &ctl_verify_command, &ctl_eval_command,         &ctl_settings_command,
 };
 
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };

@@ -42,6 +42,7 @@ extern const struct ctl_command ctl_explain_command;
 extern const struct ctl_command ctl_seen_command;
 extern const struct ctl_command ctl_dead_letters_command;
 extern const struct ctl_command ctl_tail_command;
+extern const struct ctl_command ctl_map_command;
 extern const struct ctl_command ctl_watch_command;
 extern const struct ctl_command ctl_query_command;
 extern const struct ctl_command ctl_topk_command;

@@ -4,13 +4,13 @@
 
 #include "base/mem.h"
 
-static err_t open_context(const struct ctl_options *options, bool uses_kafka, struct ctl_context **out)
+static err_t open_context(const struct ctl_options *options, err_code_t (*open_config)(const char *, struct config **),
+                          struct ctl_context **out)
 {
   AUTO(ctl_context_close) struct ctl_context *ctx = NULL;
 
   TRY(mem_array(1, sizeof *ctx, &ctx));
-  TRY(uses_kafka ? config_open_for_kafka(options->config_path, &ctx->config)
-                 : config_open_without_secrets(options->config_path, &ctx->config));
+  TRY(open_config(options->config_path, &ctx->config));
   TRY(http_get_open(ctx->config->http.listen, &ctx->http));
   *out = ctx;
   ctx = NULL;
@@ -19,12 +19,17 @@ static err_t open_context(const struct ctl_options *options, bool uses_kafka, st
 
 err_t ctl_context_open(const struct ctl_options *options, struct ctl_context **out)
 {
-  return open_context(options, true, out);
+  return open_context(options, config_open_for_kafka, out);
 }
 
 err_t ctl_context_open_for_http(const struct ctl_options *options, struct ctl_context **out)
 {
-  return open_context(options, false, out);
+  return open_context(options, config_open_without_secrets, out);
+}
+
+err_t ctl_context_open_for_mapping(const struct ctl_options *options, struct ctl_context **out)
+{
+  return open_context(options, config_open_for_mapping, out);
 }
 
 void ctl_context_close(struct ctl_context **ctx)

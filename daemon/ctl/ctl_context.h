@@ -28,6 +28,10 @@ void ctl_context_close(struct ctl_context **ctx);
  * ctl_context_layers() must not be called then. */
 err_t ctl_context_open_for_http(const struct ctl_options *options, struct ctl_context **out);
 
+/* The same for a command that suggests a catalogue.mapping: there need be none yet. It also reads the password of the
+ * schema registry. */
+err_t ctl_context_open_for_mapping(const struct ctl_options *options, struct ctl_context **out);
+
 /* Verify that a configuration is that of a daemon with a catalogue: a merge has none, and its configuration need not
  * name the catalogue's topics. Returns ERR_CONFIG with the remedy. */
 err_t ctl_context_verify_catalogue(const struct config *config);

@@ -16,13 +16,14 @@ from pathlib import Path
 
 import avro.io
 import avro.schema
+import yaml
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 import data
 import harness
 import safetensors_io
 import wire
-from harness import Case, System, build_dir, eventually
+from harness import Case, System, build_dir, eventually, merged, to_yaml
 from pages import Commands, blocks
 from wire import pb
 
@@ -247,11 +248,71 @@ class Formats(FormatCase):
             self.assertIn("sluicectl writes items in Sluice's own form", said)
             self.assertIn(word, said)
 
-    def ctl(self, *words, code=0):
-        done = subprocess.run([build_dir() / "sluicectl", "--config", self.system.daemon.config_path, *words],
+    def ctl(self, *words, code=0, config=None):
+        done = subprocess.run([build_dir() / "sluicectl", "--config", config or self.system.daemon.config_path, *words],
                               capture_output=True, text=True, timeout=60 * harness.SLOWNESS)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout + done.stderr
+
+    # ------------------------------------------------------------------------------------------------ sluicectl map
+
+    def suggest(self, due):
+        """Ask for a mapping with a configuration that has none, and check that it can be used."""
+        config = {name: value for name, value in self.system.daemon.config.items() if name != "attributes"}
+        config["catalogue"] = {name: value for name, value in config["catalogue"].items() if name != "mapping"}
+        path = self.system.folder / "other.yaml"
+        path.write_text(to_yaml(config) + "\n")
+        self.assertIn("sluicectl map suggests some", self.check_config(path, 78))
+        said = self.ctl("map", config=path)
+        suggestion = yaml.safe_load(said)
+        self.assertEqual(suggestion, due, said)
+        path.write_text(to_yaml(merged(config, suggestion)) + "\n")
+        self.check_config(path, 0)
+        return said
+
+    def check_config(self, path, code):
+        done = subprocess.run([build_dir() / "sluiced", "--check-config", "--config", path], capture_output=True,
+                              text=True, timeout=60 * harness.SLOWNESS)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stderr
+
+    def test_a_mapping_of_json_is_suggested(self):
+        self.open({"format": "json", "mapping": {"key": "sku.id", "vectors": {"books": "embedding"}}})
+        for number in range(20):
+            row = {"sku": {"id": f"k{number}"}, "embedding": [number, 1], "/cost": {"a.b": 1.5 * number}, "on": True,
+                   "ends": time_text(1700000000 + number), "is_deleted": False, "notes": None}
+            self.write(f"k{number}".encode(), json.dumps(row).encode())
+            self.items[f"k{number}"] = [number, 1], {}
+        self.write(b"k0", None)
+        self.items.pop("k0")
+        self.write(b"k1", b"7", "JSON, but an integer where an object is expected")
+        self.check()
+        said = self.suggest({
+            "attributes": {"a_b": "number", "on": "bool", "ends": "time"},
+            "catalogue": {"mapping": {"vectors": {"books": "embedding"}, "deleted": "is_deleted",
+                                      "attributes": {"a_b": "/~1cost/a.b", "on": "on", "ends": "ends"}}}})
+        self.assertIn("# Records: 22. Rows: 20, deletes: 1, not readable: 1.", said)
+        self.assertIn("# The first that is not readable: an integer where an object is expected", said)
+        self.assertIn("# Not mapped: notes: always null; in 0 of 20 rows", said)
+
+    def test_a_mapping_of_avro_is_suggested(self):
+        with tempfile.TemporaryDirectory() as folder:
+            KEY_SCHEMA.save(Path(folder) / "1.avsc")
+            SCHEMAS[7].save(Path(folder) / "7.avsc")
+            self.open_avro("confluent", folder)
+            self.assertIn("has no records with values yet", self.ctl("map", code=1))
+            for number in range(50):
+                self.put_avro_row(number, SCHEMAS[7], frame_of(7))
+            self.check()
+            self.suggest({
+                "attributes": TYPES | {"gone": "bool"},
+                "catalogue": {"mapping": {
+                    "vectors": {"books": "embedding"},
+                    "attributes": {name: name for name in TYPES} | {"gone": "gone"}}}})
+
+    def test_own_items_need_no_mapping(self):
+        self.open({})
+        self.assertIn("catalogue.format is sluice, whose items need no mapping", self.ctl("map", code=2))
 
     def check_retry(self):
         """Check that a record is written again as it was, to be refused again."""
@@ -523,6 +584,9 @@ class FormatsPage(Commands):
 
     def test_the_example(self):
         self.run_section("## Example")
+        section = "## Have a mapping suggested"
+        (command,), (shown,) = blocks(self.PAGE, "sh", section), blocks(self.PAGE, "yaml", section)
+        self.assertEqual(self.run_shell(command), shown)
 
     def test_the_example_of_debezium(self):
         self.run_section("## Debezium")
