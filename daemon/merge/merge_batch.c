@@ -15,10 +15,10 @@
 #include "daemon/queries/reply.h"
 #include "ingest/wire/wire_partial.h"
 
-enum { TOPIC_TIMEOUT_MS = 500 };
+enum { TOPIC_TIMEOUT_MS = 500, VERIFY_TIMEOUT_MS = 1000 };
 
-/* After so many transactions that were aborted for an answer alone, its topic is taken for one that nobody may write.
- */
+/* After so many failures of an answer, while brokers answer, its own topic is taken for one that nobody may write, or
+ * that is not there: one broker alone may not know a new topic yet. */
 enum { CLOSED_MAX = 3 };
 
 err_t merge_batch_init(const struct merge_batch_context *context, struct merge_batch *out)
@@ -244,23 +244,16 @@ static size_t group_n(const struct merge_batch *b)
   return size_min(b->at_once, b->n - b->n_sent);
 }
 
-/* Has a mark timed out? While a transaction waits for the topic of an answer, all of its messages wait, and the first
- * that times out may be a mark: that says nothing of it. */
-static bool is_late_mark(const struct merge_batch *b, size_t n, size_t i)
-{
-  return i >= n && b->group[i].fate == SENDER_UNSURE;
-}
-
-/* Does the failure of a group not say which reply is the cause? A broker that refuses a batch of messages as too large
- * says so of each of them. */
+/* Does the failure of a group not say which reply is the cause? A mark never is: while a transaction waits for the
+ * topic of an answer, all of its messages wait, and the first that times out may be a mark. A broker that refuses a
+ * batch of messages as too large says so of each of them. */
 static bool is_unclear(const struct merge_batch *b, size_t n)
 {
   size_t n_causes = 0, n_too_large = 0;
 
   for (size_t i = 0; i < 2 * n; i++) {
     enum sender_fate fate = b->group[i].fate;
-    bool has_failed = fate != SENDER_CLOSED && fate != SENDER_QUEUED && fate != SENDER_DELIVERED;
-    n_causes += has_failed && !is_late_mark(b, n, i);
+    n_causes += i < n && fate != SENDER_CLOSED && fate != SENDER_QUEUED && fate != SENDER_DELIVERED;
     n_too_large += fate == SENDER_TOO_LARGE;
   }
   return n_causes == 0 || n_too_large > 1;
@@ -270,9 +263,13 @@ static bool is_unclear(const struct merge_batch *b, size_t n)
  * that it was the cause. */
 static bool lacks_topic(const struct merge_batch *b, const struct merge_reply *reply)
 {
-  bool has_waited = transaction_lacked_topic(b->with.transaction) || is_late_mark(b, 1, 1);
+  return group_n(b) == 1 && is_unclear(b, 1) && reply->is_own_topic && transaction_lacked_topic(b->with.transaction);
+}
 
-  return group_n(b) == 1 && is_unclear(b, 1) && reply->is_own_topic && has_waited;
+/* Has this answer failed once too often for its own topic? Brokers that do not answer say nothing of it. */
+static bool has_failed_often(const struct merge_batch *b, struct merge_reply *reply)
+{
+  return !b->is_silent && ++reply->n_unsure >= CLOSED_MAX;
 }
 
 /* Is it known that no broker will take this answer? */
@@ -284,11 +281,11 @@ static bool is_refused(const struct merge_batch *b, const struct transaction_mes
   case SENDER_REFUSED:
     return true;
   case SENDER_AWAY:
-    return reply->is_own_topic;
+    return reply->is_own_topic && has_failed_often(b, reply);
   case SENDER_UNSURE:
     return ++reply->n_unsure >= SENDER_UNSURE_MAX;
   case SENDER_CLOSED:
-    return lacks_topic(b, reply) && ++reply->n_unsure >= CLOSED_MAX;
+    return lacks_topic(b, reply) && has_failed_often(b, reply);
   default:
     return false;
   }
@@ -318,6 +315,39 @@ static err_t refuse_topic(struct merge_batch *b, const char *topic, const char *
   return ERR_OK;
 }
 
+/* Is this the first answer of a group that its own topic may have stopped, of those for that topic? */
+static bool is_topic_in_doubt(const struct merge_batch *b, size_t i)
+{
+  enum sender_fate fate = b->messages[i].fate;
+
+  if (!b->replies[i].is_own_topic || fate == SENDER_DELIVERED || fate == SENDER_TOO_LARGE || fate == SENDER_REFUSED)
+    return false;
+  for (size_t k = b->n_sent; k < i; k++) {
+    if (b->replies[k].is_own_topic && strcmp(b->replies[k].topic, b->replies[i].topic) == 0)
+      return false;
+  }
+  return true;
+}
+
+/* After a failure, ask whether the topics that queries named are still there: librdkafka does not ask by itself, and
+ * waits for a deleted topic until some message of the transaction times out, which may be any. Once it has heard that
+ * the topic is gone, it refuses the next message for it at once. */
+static err_t refuse_deleted_topics(struct merge_batch *b, size_t n, bool *has_deleted)
+{
+  b->is_silent = false;
+  for (size_t i = b->n_sent; i < b->n_sent + n && !b->is_silent; i++) {
+    if (!is_topic_in_doubt(b, i))
+      continue;
+    pulse_beat(); /* topics may be many */
+    err_code_t err = transaction_verify_topic(b->with.transaction, b->replies[i].topic, VERIFY_TIMEOUT_MS);
+    b->is_silent = err == ERR_KAFKA_RETRY;
+    *has_deleted |= err == ERR_KAFKA;
+    if (err == ERR_KAFKA && has_failed_often(b, &b->replies[i]))
+      TRY(refuse_topic(b, b->replies[i].topic, "the topic does not exist"));
+  }
+  return ERR_OK;
+}
+
 static err_t replace_if_refused(struct merge_batch *b, size_t i)
 {
   struct merge_reply *reply = &b->replies[i];
@@ -343,6 +373,21 @@ static err_t replace_refused(struct merge_batch *b, size_t n)
     TRY(replace_if_refused(b, i));
   if (b->n == 0) /* nothing will be sent that would clear it */
     merge_batch_clear(b);
+  return ERR_OK;
+}
+
+/* Find out which of n replies have made their group fail. If nothing says so, smaller groups will. */
+static err_t find_cause(struct merge_batch *b, size_t n)
+{
+  bool has_deleted = false;
+
+  TRY(refuse_deleted_topics(b, n, &has_deleted));
+  if (has_deleted)
+    b->at_once = MERGE_BATCH_MAX;
+  else if (n > 1 && is_unclear(b, n))
+    b->at_once = (n + 7) / 8;
+  else
+    TRY(replace_refused(b, n));
   return ERR_OK;
 }
 
@@ -438,10 +483,6 @@ err_t merge_batch_send(struct merge_batch *b, struct partial_reader *r, const st
   counters_add(&b->with.merge_counters->retries, 1);
   struct err_kept why;
   err_keep(err, &why);
-  size_t n_failed = group_n(b);
-  if (n_failed > 1 && is_unclear(b, n_failed))
-    b->at_once = (n_failed + 7) / 8;
-  else
-    TRY(replace_refused(b, n_failed));
+  TRY(find_cause(b, group_n(b)));
   return err_give_back(&why);
 }

@@ -67,6 +67,7 @@ struct merge_batch {
   struct transaction_message *messages; /* [2 * MERGE_BATCH_MAX] the answers, then their marks */
   struct transaction_message *group;    /* [2 * MERGE_BATCH_MAX] those that are sent together */
   size_t at_once;        /* replies of a group: fewer after a failure that does not say which reply is the cause */
+  bool is_silent;        /* no broker has said, after the last failure, whether a topic that a query named is there */
   size_t n_sent;         /* replies that are */
   struct age_watch ages; /* of the queries, when they are answered */
 };

@@ -38,6 +38,9 @@ static size_t most;                    /* answers that a broker takes at once */
 static const char *closed;             /* a topic that no transaction is opened for; NULL: there is none */
 static bool lacks_topic;               /* for `closed` */
 static bool are_marks_late;            /* beside it, they time out */
+static const char *deleted;            /* a topic that brokers say is not there; NULL: there is none */
+static bool is_silent;                 /* no broker says anything of topics */
+static size_t n_verified;              /* topics that were asked for */
 static char refused[64];               /* topic */
 static int64_t committed[SENT_MAX];    /* the first position of each call that succeeded */
 static size_t n_committed, next_offset;
@@ -58,7 +61,7 @@ err_t transaction_send(struct transaction *t, struct transaction_message *messag
       continue;
     for (i = 0; i < n; i++)
       messages[i].fate = n_answers > most && i < n_answers      ? SENDER_TOO_LARGE
-                         : are_marks_late && i >= n_answers ? SENDER_UNSURE
+                         : are_marks_late && i >= n_answers ? SENDER_AWAY
                                                             : SENDER_CLOSED;
     FAIL(ERR_KAFKA_RETRY, "a batch was refused");
   }
@@ -83,6 +86,18 @@ bool transaction_has_topic(struct transaction *t, const char *topic, int timeout
   (void)topic;
   (void)timeout_ms;
   return has_topic;
+}
+
+err_t transaction_verify_topic(struct transaction *t, const char *topic, int timeout_ms)
+{
+  (void)t;
+  (void)timeout_ms;
+  n_verified++;
+  if (is_silent)
+    FAIL(ERR_KAFKA_RETRY, "no broker answers");
+  if (deleted && strcmp(topic, deleted) == 0)
+    FAIL(ERR_KAFKA, "it is not there");
+  return ERR_OK;
 }
 
 void transaction_refuse_topic(struct transaction *t, const char *topic)
@@ -115,7 +130,9 @@ static int begin(void **state)
   most = SIZE_MAX;
   closed = NULL;
   lacks_topic = true;
-  are_marks_late = false;
+  are_marks_late = is_silent = false;
+  deleted = NULL;
+  n_verified = 0;
   *refused = '\0';
   n_committed = 0;
   next_offset = 10;
@@ -307,8 +324,12 @@ static void an_answer_that_its_own_topic_does_not_take_goes_to_the_configured_on
   (void)state;
   topic_of("mine.a");
   fate = SENDER_AWAY;
-  assert_int_equal(merge_batch_send(&batch, NULL, NULL, 0), ERR_KAFKA_RETRY);
-  assert_int_equal(merge_batch_send(&batch, NULL, NULL, 0), ERR_KAFKA_RETRY); /* this one is waited for */
+  for (int i = 0; i < 3; i++) {
+    assert_string_equal(batch.replies[0].topic, "mine.a");
+    assert_int_equal(merge_batch_send(&batch, NULL, NULL, 0), ERR_KAFKA_RETRY);
+  }
+  for (int i = 0; i < 3; i++) /* this one is waited for */
+    assert_int_equal(merge_batch_send(&batch, NULL, NULL, 0), ERR_KAFKA_RETRY);
   assert_int_equal(batch.n, 1);
   fate = SENDER_DELIVERED;
   assert_ok(merge_batch_send(&batch, NULL, NULL, 0));
@@ -376,8 +397,68 @@ static void one_topic_that_nobody_may_write_stops_no_other_answer(void **state)
 static void a_mark_that_times_out_is_not_the_cause(void **state)
 {
   are_marks_late = true;
-  lacks_topic = false;
   one_topic_that_nobody_may_write_stops_no_other_answer(state);
+}
+
+/* It is not waited for until its answer happens to be the message that times out. */
+static void a_topic_that_was_deleted_is_found_whatever_times_out(void **state)
+{
+  (void)state;
+  add("a", 10);
+  for (int i = 0; i < 3; i++)
+    topic_of(i == 1 ? "mine.b" : "mine.a");
+  closed = deleted = "mine.a";
+  are_marks_late = true;
+  lacks_topic = false;
+  for (size_t i = 1; i <= 3; i++) {
+    assert_string_equal(refused, "");
+    assert_int_equal(merge_batch_send(&batch, NULL, NULL, 0), ERR_KAFKA_RETRY);
+    assert_int_equal(n_verified, 2 * i); /* each topic once */
+  }
+  assert_string_equal(refused, "mine.a");
+  n_sends = 0;
+  assert_ok(merge_batch_send(&batch, NULL, NULL, 0));
+  assert_int_equal(n_sends, 1);
+  for (size_t i = 0; i < 4; i++) {
+    assert_int_equal(batch.replies[i].error, i % 2 ? ANSWER_INTERNAL : ANSWER_OK);
+    assert_string_equal(batch.replies[i].topic, i == 2 ? "mine.b" : "answers");
+  }
+}
+
+static void a_topic_that_one_broker_does_not_know_yet_is_waited_for(void **state)
+{
+  (void)state;
+  topic_of("mine.a");
+  closed = deleted = "mine.a";
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(merge_batch_send(&batch, NULL, NULL, 0), ERR_KAFKA_RETRY);
+  closed = deleted = NULL;
+  assert_ok(merge_batch_send(&batch, NULL, NULL, 0));
+  assert_string_equal(sent[0].topic, "mine.a");
+  assert_int_equal(batch.replies[0].error, ANSWER_OK);
+}
+
+/* An outage of the brokers says nothing of a topic, however long it takes. */
+static void brokers_that_are_away_are_not_taken_for_a_topic_that_is(void **state)
+{
+  static const enum sender_fate failures[] = { SENDER_AWAY, SENDER_CLOSED };
+
+  (void)state;
+  topic_of("mine.a");
+  topic_of("mine.b");
+  is_silent = true;
+  for (int i = 0; i < 2 * SENDER_UNSURE_MAX; i++) {
+    fate = failures[i % 2];
+    n_verified = 0;
+    assert_int_equal(merge_batch_send(&batch, NULL, NULL, 0), ERR_KAFKA_RETRY);
+    assert_int_equal(n_verified, 1); /* each look takes time */
+  }
+  fate = SENDER_DELIVERED;
+  assert_ok(merge_batch_send(&batch, NULL, NULL, 0));
+  for (size_t i = 0; i < 2; i++) {
+    assert_int_equal(batch.replies[i].error, ANSWER_OK);
+    assert_true(batch.replies[i].is_own_topic);
+  }
 }
 
 /* Verify that the answer is sent when its topic is open again, however long that takes. */
@@ -601,6 +682,9 @@ int main(void)
     cmocka_unit_test_setup_teardown(answers_that_are_too_large_together_are_sent_apart, begin, end),
     cmocka_unit_test_setup_teardown(one_topic_that_nobody_may_write_stops_no_other_answer, begin, end),
     cmocka_unit_test_setup_teardown(a_mark_that_times_out_is_not_the_cause, begin, end),
+    cmocka_unit_test_setup_teardown(a_topic_that_was_deleted_is_found_whatever_times_out, begin, end),
+    cmocka_unit_test_setup_teardown(a_topic_that_one_broker_does_not_know_yet_is_waited_for, begin, end),
+    cmocka_unit_test_setup_teardown(brokers_that_are_away_are_not_taken_for_a_topic_that_is, begin, end),
     cmocka_unit_test_setup_teardown(with_late_marks_an_answer_waits_for_the_configured_topic, begin, end),
     cmocka_unit_test_setup_teardown(answers_for_a_topic_that_nobody_may_write_are_replaced_together, begin, end),
     cmocka_unit_test_setup_teardown(an_abort_that_no_topic_has_caused_is_waited_out, begin, end),
