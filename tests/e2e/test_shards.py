@@ -675,8 +675,7 @@ class Failures(ShardsCase):
         broker.delete_topic("deleted.reply")
         first = ask()
         load.more(20)
-        # Mostly some seconds; two minutes if each try of the transaction times out: SENDER_UNSURE_MAX.
-        found = load.wait(timeout_s=150)
+        found = load.wait(timeout_s=30)  # a transaction waits for 5 s; then the merge asks for the topic
         self.system.oracle.check_error(first, found[first.id][0], "INTERNAL")
         self.assertIn("the query's reply_topic", found[first.id][0].error.message)
         second = ask()  # the merge looks for the topic again, and takes the configured one
@@ -684,6 +683,34 @@ class Failures(ShardsCase):
         for query_id in set(found) - {first.id}:
             self.assertEqual(len(found[query_id][0].hits), 10)
         self.assertIn(second.id, found)
+        broker.create_topic("deleted.reply", 1)
+
+        def is_used_again():
+            ask(is_awaited=False)
+            time.sleep(0.5)
+            return TopicReader(broker.bootstrap, "deleted.reply").read()
+        eventually(is_used_again, "an answer in the topic that was created again")
+
+    def test_brokers_that_are_away_are_not_taken_for_a_missing_reply_topic(self):
+        for delivery in ("at_least_once", "exactly_once"):
+            with self.subTest(delivery):
+                name = f"outage-{delivery.replace('_', '-')}"
+                own = f"{name}.answers"  # it is not the configured one
+                config = {"query": {"reply_topics": [own]}}
+                merge = {"merge": {"delivery": delivery, "wait_ms": int(60000 * SLOWNESS)}}
+                self.open(name, 2, n_merges=1, shard_config=config, merge_config={**config, **merge})
+                load = Load(self.system, own, per_second=200, reply_topic=own)
+                load.more(100)
+                broker.process.send_signal(signal.SIGSTOP)
+                try:
+                    time.sleep(7)  # messages time out after 5 s, and after 10 s a transaction, with its producer
+                finally:
+                    broker.process.send_signal(signal.SIGCONT)
+                load.more(20)
+                for found in load.wait().values():
+                    self.assertEqual(len(found[0].hits), 10)
+                self.assertNotIn("event=reply_not_sent", self.layout.merges[0].log())
+                self.layout.stop()
 
     def test_a_shard_that_is_away(self):
         wait_ms = int(3000 * SLOWNESS)
