@@ -209,8 +209,8 @@ class Ends(TopK):
                                   (first, ("--keys", names), f'with no keys, not with keys "{names}"')):
             said = self.topk(path, "--k", K, *words, code=2)
             self.assertIn(f"--output: {self.output} has answers to queries {says}: name another file", said)
-        np.save(first, users[5:11])  # another array of this name
-        self.assertIn("not with bytes", self.topk(first, "--k", K, code=2))
+        np.save(first, users[5:10])  # another array of this name and size
+        self.assertIn("not with contents", self.topk(first, "--k", K, code=2))
         self.assertEqual(self.output.read_bytes(), before)
         np.save(first, users[:5])
         (folder / "link.npy").symlink_to(first)

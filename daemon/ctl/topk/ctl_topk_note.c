@@ -3,11 +3,13 @@
 #include "daemon/ctl/topk/ctl_topk_note.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "base/auto_close.h"
 #include "base/log.h"
@@ -50,21 +52,27 @@ static err_t set_path(json_t *queries, const char *name, const char *path)
   return set_text(queries, name, realpath(path, whole) ? whole : path);
 }
 
-/* An array is noted with its size: its rows' numbers are those of any other array too. Lines may have been corrected
- * since. */
-static err_t make_where(const struct ctl_topk_options *o, json_t **out)
+/* Note a digest of an array: its rows' numbers are those of any other array too. Lines may have been corrected since. */
+static err_t set_contents(json_t *queries, const struct ctl_array *array)
+{
+  char text[32];
+
+  snprintf(text, sizeof text, "xxh3:%016" PRIx64, XXH3_64bits(array->tensor.bytes.p, array->tensor.bytes.n));
+  return set_text(queries, "contents", text);
+}
+
+static err_t make_where(const struct ctl_topk_queries *q, json_t **out)
 {
   AUTO(ctl_json_close) json_t *where = json_object();
-  struct stat status;
+  const struct ctl_topk_options *o = q->options;
 
   TRY(set_path(where, "file", o->path));
   if (o->tensor)
     TRY(set_text(where, "tensor", o->tensor));
   if (o->keys)
     TRY(set_path(where, "keys", o->keys));
-  if (ctl_array_is_file(o->path) && stat(o->path, &status) == 0 &&
-      json_object_set_new(where, "bytes", json_integer((json_int_t)status.st_size)) != 0)
-    FAIL(ERR_MEMORY, "no memory for a note");
+  if (!q->has_lines)
+    TRY(set_contents(where, &q->array));
   *out = where;
   where = NULL;
   return ERR_OK;
@@ -76,7 +84,7 @@ static err_t make_note(const struct ctl_topk_queries *q, json_t **out)
   AUTO(ctl_json_close) json_t *where = NULL;
 
   TRY(make_fields(q, &fields));
-  TRY(make_where(q->options, &where));
+  TRY(make_where(q, &where));
   *out = json_pack("{s:O, s:O}", mark, fields, mark_queries, where);
   if (!*out)
     FAIL(ERR_MEMORY, "no memory for a note");
