@@ -19,6 +19,7 @@ struct walk {
   struct mapping_census *census;
   struct json_reader reader;
   struct span key; /* of the record; p is NULL: none */
+  bool is_message; /* Protobuf cannot tell a field that nobody has set from one that is empty or 0 */
 };
 
 /* ---- Paths ---- */
@@ -176,6 +177,16 @@ static void count_scalars(struct walk *w, struct census_field *field, const json
   field->n_record_keys += is_key && w->key.p && span_equal(key, w->key);
 }
 
+/* Does the value say nothing of what the field is? */
+static bool is_absent(const struct walk *w, const json_t *json)
+{
+  bool is_empty = (json_is_array(json) && json_array_size(json) == 0) ||
+                  (json_is_string(json) && json_string_length(json) == 0) ||
+                  (json_is_integer(json) && json_integer_value(json) == 0);
+
+  return json_is_null(json) || mapped_value_is_unavailable(json) || (w->is_message && is_empty);
+}
+
 static err_t count_value(struct walk *w, const struct path *path, const json_t *json)
 {
   struct census_field *field;
@@ -185,7 +196,7 @@ static err_t count_value(struct walk *w, const struct path *path, const json_t *
     w->census->n_more++;
     return ERR_OK;
   }
-  if (json_is_null(json) || mapped_value_is_unavailable(json))
+  if (is_absent(w, json))
     return ERR_OK;
   count_lists(w, field, json);
   count_scalars(w, field, json);
@@ -237,7 +248,7 @@ static err_t read_payload(const struct mapping *m, bool is_framed, const struct 
                           struct json_reader *reader, json_t **json, json_t **payload)
 {
   TRY(mapped_document_read(m, is_framed, record->value, reader->region, &reader->has_large, json));
-  *payload = mapped_key_payload(*json);
+  *payload = m->messages ? *json : mapped_key_payload(*json);
   if (!json_is_object(*payload))
     FAIL(ERR_WIRE, "%s where an object is expected", json_scalar_kind(*payload));
   return ERR_OK;
@@ -248,7 +259,7 @@ err_t mapping_census_add(struct mapping_census *c, const struct mapping *m, bool
 {
   AUTO(json_decrefp) json_t *json = NULL;
   struct mapping keyless = *m; /* of a key with several members none is taken */
-  struct walk w = { .census = c, .reader = { .region = scratch, .field_error = ERR_ITEM } };
+  struct walk w = { .census = c, .reader = { .region = scratch, .field_error = ERR_ITEM }, .is_message = m->messages };
   const struct path root = { 0 };
   json_t *payload = NULL;
 

@@ -13,7 +13,8 @@
 
 enum { CENSUS_FIELDS_MAX = 1000, CENSUS_EXAMPLE_BYTES = 40 };
 
-/* The values of one path that are not null. An object has none itself, but its members have. */
+/* The values of one path that are not null or, in Protobuf, empty or 0. An object has none itself, but its members
+ * have. */
 struct census_field {
   char *path;       /* as a mapping has it */
   const char *name; /* the last step of it, in `path` */

@@ -293,7 +293,7 @@ class Formats(FormatCase):
                                       "attributes": {"a_b": "/~1cost/a.b", "on": "on", "ends": "ends"}}}})
         self.assertIn("# Records: 22. Rows: 20, deletes: 1, not readable: 1.", said)
         self.assertIn("# The first that is not readable: an integer where an object is expected", said)
-        self.assertIn("# Not mapped: notes: always null; in 0 of 20 rows", said)
+        self.assertIn("# Not mapped: notes: no value in these rows; in 0 of 20 rows", said)
 
     def test_a_mapping_of_avro_is_suggested(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -480,6 +480,10 @@ class Formats(FormatCase):
         for number in range(0, 100, 3):
             self.delete_film(number, b"")
         self.check()
+        types = {"coupon": "keyword", "is_available": "bool", "price": "number", "tags": "keywords", "gone": "bool",
+                 "genre": "keyword", "published_at": "time", "year": "integer"}
+        self.suggest({"attributes": types, "catalogue": {"mapping": {
+            "vectors": {"books": "embedding"}, "attributes": {name: name for name in types}}}})
 
     # ------------------------------------------------------------------------------------------------------ Debezium
 

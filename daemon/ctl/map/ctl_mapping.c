@@ -169,7 +169,7 @@ static enum attribute_type type_of(const struct census_field *f)
 static const char *why_no_attribute(const struct census_field *f)
 {
   if (f->n == 0)
-    return "always null";
+    return "no value in these rows";
   if (f->n_record_keys == f->n)
     return "the key of the record, and of the item";
   if (are_vectors(f))

@@ -52,7 +52,8 @@ static err_t set_path(json_t *queries, const char *name, const char *path)
   return set_text(queries, name, realpath(path, whole) ? whole : path);
 }
 
-/* Note a digest of an array: its rows' numbers are those of any other array too. Lines may have been corrected since. */
+/* Note a digest of an array: its rows' numbers are those of any other array too. Lines may have been corrected since.
+ */
 static err_t set_contents(json_t *queries, const struct ctl_array *array)
 {
   char text[32];

@@ -111,7 +111,7 @@ static void what_cannot_be_mapped_is_said(void **state)
                   "      f: f\n"
                   "# Space films: no field has 2 numbers in each value.\n"
                   "# Not mapped: id: the key of the record, and of the item; in 2 of 2 rows, such as 7\n"
-                  "# Not mapped: a: always null; in 0 of 2 rows\n"
+                  "# Not mapped: a: no value in these rows; in 0 of 2 rows\n"
                   "# Not mapped: b: a list of numbers that no space needs; in 2 of 2 rows, such as [1,2,3]\n"
                   "# Not mapped: c: a list; in 1 of 2 rows, such as [{\"x\":1}]\n"
                   "# Not mapped: d: text that is too long for an attribute; in 1 of 2 rows, such as "
