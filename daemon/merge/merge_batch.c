@@ -266,8 +266,8 @@ static bool lacks_topic(const struct merge_batch *b, const struct merge_reply *r
   return group_n(b) == 1 && is_unclear(b, 1) && reply->is_own_topic && transaction_lacked_topic(b->with.transaction);
 }
 
-/* Has this answer failed once too often for its own topic? Brokers that do not answer say nothing of it. */
-static bool has_failed_often(const struct merge_batch *b, struct merge_reply *reply)
+/* Count a failure of this answer, unless no broker answers. Returns whether it has failed CLOSED_MAX times by now. */
+static bool count_failure(const struct merge_batch *b, struct merge_reply *reply)
 {
   return !b->is_silent && ++reply->n_unsure >= CLOSED_MAX;
 }
@@ -281,11 +281,11 @@ static bool is_refused(const struct merge_batch *b, const struct transaction_mes
   case SENDER_REFUSED:
     return true;
   case SENDER_AWAY:
-    return reply->is_own_topic && has_failed_often(b, reply);
+    return reply->is_own_topic && count_failure(b, reply);
   case SENDER_UNSURE:
     return ++reply->n_unsure >= SENDER_UNSURE_MAX;
   case SENDER_CLOSED:
-    return lacks_topic(b, reply) && has_failed_often(b, reply);
+    return lacks_topic(b, reply) && count_failure(b, reply);
   default:
     return false;
   }
@@ -315,7 +315,8 @@ static err_t refuse_topic(struct merge_batch *b, const char *topic, const char *
   return ERR_OK;
 }
 
-/* Is this the first answer of a group that its own topic may have stopped, of those for that topic? */
+/* Could this answer's own topic be why the group failed? True only of the first answer for each topic, so that it is
+ * asked for once. */
 static bool is_topic_in_doubt(const struct merge_batch *b, size_t i)
 {
   enum sender_fate fate = b->messages[i].fate;
@@ -341,8 +342,8 @@ static err_t refuse_deleted_topics(struct merge_batch *b, size_t n, bool *has_de
     pulse_beat(); /* topics may be many */
     err_code_t err = transaction_verify_topic(b->with.transaction, b->replies[i].topic, VERIFY_TIMEOUT_MS);
     b->is_silent = err == ERR_KAFKA_RETRY;
-    *has_deleted |= err == ERR_KAFKA;
-    if (err == ERR_KAFKA && has_failed_often(b, &b->replies[i]))
+    *has_deleted |= err == ERR_KAFKA_TOPIC;
+    if (err == ERR_KAFKA_TOPIC && count_failure(b, &b->replies[i]))
       TRY(refuse_topic(b, b->replies[i].topic, "the topic does not exist"));
   }
   return ERR_OK;

@@ -277,7 +277,7 @@ err_t transaction_verify_topic(struct transaction *t, const char *topic, int tim
   rd_kafka_resp_err_t error = kafka_topic_n_partitions(sender_client(t->sender), topic, timeout_ms, &n);
 
   if (error == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
-    FAIL(ERR_KAFKA, "topic %s does not exist", topic);
+    FAIL(ERR_KAFKA_TOPIC, "topic %s does not exist", topic);
   if (error < 0) /* librdkafka's own */
     FAIL(ERR_KAFKA_RETRY, "no broker has said whether topic %s exists: %s", topic, rd_kafka_err2str(error));
   return ERR_OK;

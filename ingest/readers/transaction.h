@@ -51,8 +51,8 @@ bool transaction_has_topic(struct transaction *t, const char *topic, int timeout
 
 /* Ask the brokers, whatever is remembered. Blocks: up to timeout_ms.
  *
- * Returns ERR_OK: one has the topic, or says something else of it; ERR_KAFKA: one says that there is no such topic;
- * ERR_KAFKA_RETRY: none has answered. */
+ * Returns ERR_OK: one has the topic, or says something else of it; ERR_KAFKA_TOPIC: one says that there is no such
+ * topic; ERR_KAFKA_RETRY: none has answered. */
 err_t transaction_verify_topic(struct transaction *t, const char *topic, int timeout_ms);
 
 /* Say that the topic is not there, for a while: nobody may write to it, or it was deleted. */

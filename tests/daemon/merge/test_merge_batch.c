@@ -96,7 +96,7 @@ err_t transaction_verify_topic(struct transaction *t, const char *topic, int tim
   if (is_silent)
     FAIL(ERR_KAFKA_RETRY, "no broker answers");
   if (deleted && strcmp(topic, deleted) == 0)
-    FAIL(ERR_KAFKA, "it is not there");
+    FAIL(ERR_KAFKA_TOPIC, "it is not there");
   return ERR_OK;
 }
 

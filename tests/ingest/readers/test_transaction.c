@@ -26,7 +26,7 @@ static void a_topic_is_gone_only_if_a_broker_says_so(void **state)
   assert_ok(transaction_verify_topic(t, "topic", KAFKA_TIMEOUT_MS));
   stubborn_broker_hide(&broker, "topic", true);
   assert_true(transaction_has_topic(t, "topic", KAFKA_TIMEOUT_MS)); /* it is remembered */
-  assert_int_equal(transaction_verify_topic(t, "topic", KAFKA_TIMEOUT_MS), ERR_KAFKA);
+  assert_int_equal(transaction_verify_topic(t, "topic", KAFKA_TIMEOUT_MS), ERR_KAFKA_TOPIC);
   rd_kafka_mock_broker_set_down(broker.cluster, 1);
   assert_int_equal(transaction_verify_topic(t, "topic", 100), ERR_KAFKA_RETRY);
   rd_kafka_mock_broker_set_up(broker.cluster, 1);
