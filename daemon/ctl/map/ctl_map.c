@@ -2,6 +2,7 @@
 /* sluicectl map: read some records of somebody else's catalogue topic, and suggest a mapping. */
 #include <getopt.h>
 
+#include "base/log.h"
 #include "daemon/config/config_message.h"
 #include "daemon/config/config_schemas.h"
 #include "daemon/ctl/ctl_scan.h"
@@ -111,7 +112,7 @@ static err_t print(const struct config *config, struct sampling *s)
          "# Records: %zu. Rows: %zu, deletes: %zu, not readable: %zu.\n",
          config->catalogue.topic, c->n_records, c->n_rows, c->n_deletes, c->n_unread);
   if (c->n_unread)
-    printf("# The first that is not readable: %s\n", c->first_unread.message);
+    printf("# The first that is not readable: %s\n", log_quote(span_of_str(c->first_unread.message)));
   return ctl_mapping_write(c, spaces, config->n_spaces, stdout);
 }
 
@@ -151,8 +152,8 @@ const struct ctl_command ctl_map_command = {
   .summary = "suggest a mapping for a catalogue topic in JSON, Avro or Protobuf of your own",
   .help = "  --newest N   look at the newest N records of each partition (default: 200)\n"
           "\n"
-          "The configuration must say where the topic is and how to read it: catalogue.topic, format, framing and,\n"
-          "for Avro and Protobuf, schemas. It needs no catalogue.mapping. What is printed is YAML for it: attributes\n"
-          "and catalogue.mapping, with what was seen of each field as comments.\n",
+          "The configuration must say where the topic is and how to read it: catalogue.topic, format and framing;\n"
+          "for Avro, also schemas or registry; for Protobuf, schemas and message. It may lack catalogue.mapping.\n"
+          "The output is YAML: attributes and catalogue.mapping. Comments say what was seen of each field.\n",
   .run = run_map,
 };

@@ -3,6 +3,7 @@
  * of spaces, for an attribute, or for nothing. */
 #include "daemon/ctl/map/ctl_mapping.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <jansson.h>
 #include <string.h>
@@ -15,6 +16,8 @@ enum use { USE_NOTHING, USE_KEY, USE_DELETED, USE_PART, USE_ATTRIBUTE };
 
 /* Vectors as text are taken from so many numbers on, and only if a space needs that many: other text may look alike. */
 enum { TEXT_VECTOR_MIN = 8, LENGTH_MIN = 2 };
+
+static_assert(ATTRIBUTES_MAX == 64, "as a text below says");
 
 struct choice {
   enum use use;
@@ -43,16 +46,21 @@ static bool is_one_of(const char *name, const char *const *names)
   return false;
 }
 
+/* Is it the member of a member of the row? */
+static bool is_deep(const struct census_field *field)
+{
+  return field->name > field->path + (*field->path == '/');
+}
+
 /* How likely is it by its name and its place that a field is the item's key? 0: not at all. */
 static int rank_key(const struct census_field *field)
 {
   static const char *const names[] = { "id", "key", "sku", "code", "uuid", "guid", NULL };
   size_t n = strlen(field->name);
-  bool is_deep = field->name != field->path;
 
   if (is_one_of(field->name, names))
-    return is_deep ? 3 : 4;
-  return n > 2 && strcasecmp(field->name + n - 2, "id") == 0 ? 2 - is_deep : 0;
+    return is_deep(field) ? 3 : 4;
+  return n > 2 && strcasecmp(field->name + n - 2, "id") == 0 ? 2 - is_deep(field) : 0;
 }
 
 static bool is_in_all_rows(const struct mapping_census *c, const struct census_field *field)
@@ -86,7 +94,8 @@ static void choose_deleted(struct plan *p)
 
   for (size_t i = 0; i < p->census->n_fields; i++) {
     const struct census_field *field = &p->census->fields[i];
-    if (is_one_of(field->name, names) && field->n_flags == field->n && p->choices[i].use == USE_NOTHING) {
+    bool is_named = !is_deep(field) && is_one_of(field->name, names);
+    if (is_named && field->n_flags == field->n && p->choices[i].use == USE_NOTHING) {
       p->choices[i].use = USE_DELETED;
       return;
     }
@@ -219,7 +228,7 @@ static void choose_attribute(struct plan *p, size_t i)
   else if (p->n_attributes == ATTRIBUTES_MAX)
     choice->why_not = "there are 64 attributes already";
   else if (!can_be_named(p, field->name, name) && !can_be_named(p, field->path, name))
-    choice->why_not = "give it a name that no other attribute has";
+    choice->why_not = "its name is taken, reserved or not valid: choose another";
   else {
     p->n_attributes++;
     choice->use = USE_ATTRIBUTE;
@@ -304,7 +313,7 @@ static void write_key(const struct plan *p, FILE *out)
   if (c->n_keyed == c->n_rows)
     fputs("    # an item's key is that of its record\n", out);
   else if (has_use(p, USE_KEY))
-    write_use(p, USE_KEY, "key", "each item must have another one; ", out);
+    write_use(p, USE_KEY, "key", "must be different for each item; ", out);
   else
     fprintf(out, "    # key: ?  # %zu of %zu rows have a record's key, and no field looks like the item's key\n",
             c->n_keyed, c->n_rows);

@@ -129,7 +129,7 @@ static void a_key_is_found_in_the_row(void **state)
                   "  user_id: integer  # in 2 of 2 rows, such as 1\n"
                   "catalogue:\n"
                   "  mapping:\n"
-                  "    key: sku.code  # each item must have another one; in 2 of 2 rows, such as \"a\"\n"
+                  "    key: sku.code  # must be different for each item; in 2 of 2 rows, such as \"a\"\n"
                   "    vectors:\n"
                   "      films: embedding  # 2 numbers, in 2 of 2 rows, such as [3,1]\n"
                   "    attributes:\n"
@@ -174,7 +174,7 @@ static void names_are_made_valid(void **state)
                   "      y_n: y.n\n"
                   "      _7up: \"7up\"\n"
                   "      __: \"\u00e9\"\n"
-                  "# Not mapped: in: give it a name that no other attribute has; in 1 of 1 rows, such as 3\n");
+                  "# Not mapped: in: its name is taken, reserved or not valid: choose another; in 1 of 1 rows, such as 3\n");
 }
 
 static void spaces_take_what_fits(void **state)
