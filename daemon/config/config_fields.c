@@ -170,7 +170,8 @@ static err_t verify_message(const struct config *c)
          "with protoc --include_imports --descriptor_set_out=FILE",
          c->path, c->lines[settings_find("catalogue.format")]);
   if (is_protobuf && !*c->catalogue.message)
-    FAIL(ERR_CONFIG, "%s:%d: catalogue.format is protobuf, but catalogue.message does not say which message values are",
+    FAIL(ERR_CONFIG,
+         "%s:%d: catalogue.format is protobuf, but catalogue.message does not name the message that each value is",
          c->path, c->lines[settings_find("catalogue.format")]);
   if (!is_protobuf && *c->catalogue.message)
     FAIL(ERR_CONFIG, "%s:%d: catalogue.message has an effect with catalogue.format: protobuf only", c->path,

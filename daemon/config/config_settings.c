@@ -91,8 +91,8 @@ const struct setting settings[] = {
     .words = WORDS({ "sluice", CONFIG_FORMAT_SLUICE }, { "json", CONFIG_FORMAT_JSON }, { "avro", CONFIG_FORMAT_AVRO },
                    { "protobuf", CONFIG_FORMAT_PROTOBUF }),
     .meaning = "What the topic's values are. `sluice`: the messages of protocol.md. `json`: objects of any form. "
-               "`avro`, `protobuf`: records of any schema, messages of your own. `catalogue.mapping` says where an "
-               "item's parts are in these three (formats.md)." },
+               "`avro`: records of any schema. `protobuf`: messages of your own `.proto` files. With these three, "
+               "`catalogue.mapping` says where an item's parts are (formats.md)." },
   { .path = "catalogue.framing", .type = SETTING_EITHER, .offset = AT(catalogue.is_framed), .default_text = "none",
     .words = WORDS({ "none", false }, { "confluent", true }),
     .meaning = "`confluent`: a zero byte and a schema's id are in front of each value." },

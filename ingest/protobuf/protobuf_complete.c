@@ -7,15 +7,15 @@
 #include "ingest/protobuf/protobuf_budget.h"
 #include "ingest/protobuf/protobuf_scalar.h"
 
-static err_t complete_message(struct protobuf_budget *left, const struct value_place *place,
+static err_t complete_message(struct protobuf_budget *budget, const struct value_place *place,
                               const struct protobuf_type *type, json_t *object);
 
-static err_t add_default(struct protobuf_budget *left, const struct value_place *place,
+static err_t add_default(struct protobuf_budget *budget, const struct value_place *place,
                          const struct protobuf_field *field, json_t *object)
 {
   json_t *value = NULL;
 
-  TRY(protobuf_budget_take(left, place, 1));
+  TRY(protobuf_budget_take(budget, place, 1));
   if (field->is_repeated)
     TRY(json_make_keep(field->is_map ? json_object() : json_array(), &value));
   else
@@ -40,37 +40,37 @@ static err_t give_time(const struct value_place *place, const json_t *object, js
 /* Complete a message.
  *
  * out  a new reference to it, or to what it stands for */
-static err_t complete_value(struct protobuf_budget *left, const struct value_place *place,
+static err_t complete_value(struct protobuf_budget *budget, const struct value_place *place,
                             const struct protobuf_type *type, json_t *object, json_t **out)
 {
-  const json_t *seconds = NULL, *value = NULL;
+  json_t *seconds = NULL, *value = NULL;
 
-  TRY(complete_message(left, place, type, object));
+  TRY(complete_message(budget, place, type, object));
   if (type->meaning == PROTOBUF_TIMESTAMP)
     seconds = json_object_get(object, "seconds");
   if (json_is_integer(seconds))
     return give_time(place, object, out);
   if (type->meaning == PROTOBUF_WRAPPER)
     value = json_object_get(object, "value");
-  *out = json_incref(value ? (json_t *)(uintptr_t)value : object);
+  *out = json_incref(value ? value : object);
   return ERR_OK;
 }
 
-static err_t complete_list(struct protobuf_budget *left, const struct value_place *at, const struct protobuf_type *type,
-                           json_t *list)
+static err_t complete_list(struct protobuf_budget *budget, const struct value_place *at,
+                           const struct protobuf_type *type, json_t *list)
 {
   for (size_t i = 0; i < json_array_size(list); i++) {
     const struct value_place place = value_place_in(at, NULL, i);
     json_t *value = NULL;
-    TRY(complete_value(left, &place, type, json_array_get(list, i), &value));
+    TRY(complete_value(budget, &place, type, json_array_get(list, i), &value));
     if (json_array_set_new(list, i, value) != 0)
       FAIL(ERR_MEMORY, "no memory for an element of JSON");
   }
   return ERR_OK;
 }
 
-static err_t complete_map(struct protobuf_budget *left, const struct value_place *at, const struct protobuf_type *entry,
-                          json_t *map)
+static err_t complete_map(struct protobuf_budget *budget, const struct value_place *at,
+                          const struct protobuf_type *entry, json_t *map)
 {
   const struct protobuf_field *field = protobuf_schema_find(entry, 2);
 
@@ -79,40 +79,40 @@ static err_t complete_map(struct protobuf_budget *left, const struct value_place
   for (void *i = json_object_iter(map); i; i = json_object_iter_next(map, i)) {
     const struct value_place place = value_place_in(at, json_object_iter_key(i), 0);
     json_t *value = NULL;
-    TRY(complete_value(left, &place, field->type, json_object_iter_value(i), &value));
+    TRY(complete_value(budget, &place, field->type, json_object_iter_value(i), &value));
     if (json_object_iter_set_new(map, i, value) != 0)
       FAIL(ERR_MEMORY, "no memory for a member of JSON");
   }
   return ERR_OK;
 }
 
-static err_t complete_field(struct protobuf_budget *left, const struct value_place *up,
+static err_t complete_field(struct protobuf_budget *budget, const struct value_place *up,
                             const struct protobuf_field *field, json_t *object)
 {
   const struct value_place place = value_place_in(up, field->name, 0);
   json_t *there = json_object_get(object, field->name), *value = NULL;
 
   if (!there)
-    return field->has_default ? add_default(left, &place, field, object) : ERR_OK;
+    return field->has_default ? add_default(budget, &place, field, object) : ERR_OK;
   if (field->is_map)
-    return complete_map(left, &place, field->type, there);
+    return complete_map(budget, &place, field->type, there);
   if (!protobuf_schema_is_message(field))
     return ERR_OK;
   if (field->is_repeated)
-    return complete_list(left, &place, field->type, there);
-  TRY(complete_value(left, &place, field->type, there, &value));
+    return complete_list(budget, &place, field->type, there);
+  TRY(complete_value(budget, &place, field->type, there, &value));
   return json_make_member(object, field->name, value);
 }
 
-static err_t complete_message(struct protobuf_budget *left, const struct value_place *place,
+static err_t complete_message(struct protobuf_budget *budget, const struct value_place *place,
                               const struct protobuf_type *type, json_t *object)
 {
   for (size_t i = 0; i < type->n; i++)
-    TRY(complete_field(left, place, &type->fields[i], object));
+    TRY(complete_field(budget, place, &type->fields[i], object));
   return ERR_OK;
 }
 
-err_t protobuf_complete(const struct protobuf_type *type, struct protobuf_budget *left, json_t *object)
+err_t protobuf_complete(const struct protobuf_type *type, struct protobuf_budget *budget, json_t *object)
 {
-  return complete_message(left, NULL, type, object);
+  return complete_message(budget, NULL, type, object);
 }

@@ -11,10 +11,10 @@
 
 /* Complete a message and all in it.
  *
- * left    of the values that it may have
+ * budget  counts its values; shared with the reader
  * object  what is written in it; changed in place, also on error
  *
  * Returns ERR_WIRE with the place of a time that is none, or if there are too many values; ERR_MEMORY. */
-err_t protobuf_complete(const struct protobuf_type *type, struct protobuf_budget *left, json_t *object);
+err_t protobuf_complete(const struct protobuf_type *type, struct protobuf_budget *budget, json_t *object);
 
 #endif

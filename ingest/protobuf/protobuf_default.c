@@ -118,6 +118,6 @@ err_t protobuf_default_read(const char *text, struct region *r, struct protobuf_
   if (field->kind == PROTOBUF_BYTES)
     return read_escaped(text, r, field);
   if (field->kind == PROTOBUF_STRING || !read_number(text, field))
-    FAIL(ERR_CONFIG, "its default is %s", log_quote(span_of_str(text)));
+    FAIL(ERR_CONFIG, "its default %s is not a value of its type", log_quote(span_of_str(text)));
   return ERR_OK;
 }

@@ -58,10 +58,10 @@ static uint64_t widen(enum protobuf_kind kind, uint64_t bits)
 
 static err_t give_float(uint64_t bits, json_t **out)
 {
-  uint32_t half = (uint32_t)bits;
+  uint32_t low = (uint32_t)bits;
   float x;
 
-  memcpy(&x, &half, sizeof x);
+  memcpy(&x, &low, sizeof x);
   return json_make_real((double)x, out);
 }
 

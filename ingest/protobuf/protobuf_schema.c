@@ -11,8 +11,9 @@
 #include "base/utf8.h"
 #include "ingest/protobuf/protobuf_default.h"
 #include "ingest/protobuf/protobuf_set.h"
+#include "ingest/protobuf/protobuf_wire.h"
 
-enum { NUMBER_MAX = (1 << 29) - 1, LABEL_REPEATED = 3, LIST_BYTES = 512 };
+enum { LABEL_REPEATED = 3, LIST_BYTES = 512 };
 
 /* Of editions: descriptor.proto numbers them, and what they can choose. */
 enum { EDITION_2023 = 1000, EDITION_2024 = 1001, PRESENCE_EXPLICIT = 1, PRESENCE_IMPLICIT = 2, ENCODING_DELIMITED = 2 };
@@ -236,8 +237,8 @@ static err_t make_reference(struct maker *m, const Descriptors__File *file, cons
 static err_t make_field(struct maker *m, const Descriptors__File *file, const Descriptors__Field *from,
                         struct protobuf_field *field)
 {
-  if (from->number < 1 || from->number > NUMBER_MAX)
-    FAIL(ERR_CONFIG, "its number is %d", from->number);
+  if (from->number < 1 || from->number > PROTOBUF_NUMBER_MAX)
+    FAIL(ERR_CONFIG, "its number is %d: expected 1 to %d", from->number, PROTOBUF_NUMBER_MAX);
   if (from->type < PROTOBUF_DOUBLE || from->type > PROTOBUF_SINT64)
     FAIL(ERR_CONFIG, "its type has the number %d, which is not known", from->type);
   field->number = (uint32_t)from->number;
@@ -359,8 +360,8 @@ static err_t make(struct maker *m, const char *message, const struct protobuf_ty
   char list[LIST_BYTES];
 
   if (!of || !of->message)
-    FAIL(ERR_CONFIG, "there is no message %s in it; it has: %s", log_quote(span_of_str(message)),
-         protobuf_set_list(m->set, list, sizeof list));
+    FAIL(ERR_CONFIG, "there is no message %s in it, which catalogue.message names; it has: %s",
+         log_quote(span_of_str(message)), protobuf_set_list(m->set, list, sizeof list));
   TRY(make_type(m, of, out));
   return make_all(m);
 }

@@ -55,7 +55,7 @@ struct protobuf_field {
   bool is_repeated;
   bool is_map;                                /* of the messages `type`, with a key, field 1, and a value, field 2 */
   bool has_default;                           /* if it is absent it is read as what follows; repeated: as empty */
-  uint64_t default_bits;                      /* of numbers, as protobuf_value.c reads them */
+  uint64_t default_bits;                      /* of numbers; integers have 64 bits */
   struct span default_bytes;                  /* of PROTOBUF_STRING, PROTOBUF_BYTES */
   const struct protobuf_type *type;           /* of PROTOBUF_MESSAGE, PROTOBUF_GROUP */
   const struct protobuf_enum *enumeration;    /* of PROTOBUF_ENUM */

@@ -19,7 +19,7 @@ enum { MEMORY_TIMES = 64, MEMORY_MORE = 1 << 20 };
 
 /* Decoding -------------------- */
 
-/* Which fields lead to messages in each other: file = 1, message_type = 4, then nested_type = 3 again and again. */
+/* Which fields lead to nested messages: file = 1, message_type = 4, then nested_type = 3 again and again. */
 static uint32_t field_inwards(int depth)
 {
   return depth == 0 ? 1 : depth == 1 ? 4 : 3;
@@ -28,7 +28,7 @@ static uint32_t field_inwards(int depth)
 static err_t verify_depth(struct span bytes, int depth)
 {
   if (depth > DEPTH_MAX)
-    FAIL(ERR_CONFIG, "more than %d messages are defined in each other", DEPTH_MAX);
+    FAIL(ERR_CONFIG, "messages are nested more than %d deep", DEPTH_MAX);
   while (bytes.n > 0) {
     struct protobuf_tag tag = { 0 };
     struct span inner = { 0 };
@@ -45,22 +45,30 @@ static err_t verify_depth(struct span bytes, int depth)
 }
 
 /* An allocator for protobuf-c: the region frees everything. */
-static void *allocate(void *region, size_t size)
+struct allocation {
+  struct region *region;
+  err_code_t err; /* of the newest one */
+};
+
+static void *allocate(void *context, size_t size)
 {
+  struct allocation *a = context;
   void *p;
 
-  return region_array(region, 1, size, &p) == ERR_OK ? p : NULL;
+  a->err = region_array(a->region, 1, size, &p);
+  return a->err == ERR_OK ? p : NULL;
 }
 
-static void ignore_free(void *region, void *p)
+static void ignore_free(void *context, void *p)
 {
-  (void)region;
+  (void)context;
   (void)p;
 }
 
 static err_t unpack(struct span bytes, struct region *r, Descriptors__Set **out)
 {
-  ProtobufCAllocator allocator = { .alloc = allocate, .free = ignore_free, .allocator_data = r };
+  struct allocation allocation = { .region = r };
+  ProtobufCAllocator allocator = { .alloc = allocate, .free = ignore_free, .allocator_data = &allocation };
   size_t before = r->limit_bytes;
 
   err_code_t err = verify_depth(bytes, 0);
@@ -70,6 +78,8 @@ static err_t unpack(struct span bytes, struct region *r, Descriptors__Set **out)
   r->limit_bytes = r->taken_bytes + bytes.n * MEMORY_TIMES + MEMORY_MORE;
   *out = descriptors__set__unpack(&allocator, bytes.n, bytes.p);
   r->limit_bytes = before;
+  if (allocation.err == ERR_MEMORY)
+    return allocation.err;
   if (!*out)
     FAIL(ERR_CONFIG, "it is no descriptor set: " REMEDY);
   return ERR_OK;
@@ -80,7 +90,7 @@ static err_t unpack(struct span bytes, struct region *r, Descriptors__Set **out)
 static err_t verify_name(const char *name)
 {
   if (!name || !*name || !utf8_is_valid(span_of_str(name)))
-    FAIL(ERR_CONFIG, "a message, an enum or a field has no name");
+    FAIL(ERR_CONFIG, "the name of a message or an enum is missing, or is not UTF-8");
   return ERR_OK;
 }
 

@@ -16,7 +16,7 @@ enum { DEPTH_MAX = 128, MESSAGE_VALUES = 4, FIELDS_PER_VALUE = 8 };
 
 struct reader {
   const uint8_t *start;
-  struct protobuf_budget left;
+  struct protobuf_budget budget;
   char text[VALUE_PLACE_BYTES];
 };
 
@@ -48,7 +48,7 @@ static err_t blame(struct reader *rd, const struct value_place *place, const str
 static err_t new_object(struct reader *rd, const struct value_place *place, const struct protobuf_type *type,
                         json_t **out)
 {
-  TRY(protobuf_budget_take(&rd->left, place, MESSAGE_VALUES + type->n / FIELDS_PER_VALUE));
+  TRY(protobuf_budget_take(&rd->budget, place, MESSAGE_VALUES + type->n / FIELDS_PER_VALUE));
   return json_make_keep(json_object(), out);
 }
 
@@ -66,7 +66,7 @@ static err_t verify_wire(struct reader *rd, const struct at *at, enum protobuf_w
 
 static err_t read_scalar(struct reader *rd, const struct at *at, json_t **out)
 {
-  TRY(protobuf_budget_take(&rd->left, at->place, 1));
+  TRY(protobuf_budget_take(&rd->budget, at->place, 1));
   return blame(rd, at->place, at->bytes, protobuf_scalar_take(at->field, at->bytes, out));
 }
 
@@ -101,7 +101,7 @@ static err_t open_many(struct reader *rd, const struct at *at, json_t *object, j
   *out = json_object_get(object, at->field->name);
   if (*out)
     return ERR_OK;
-  TRY(protobuf_budget_take(&rd->left, at->place, MESSAGE_VALUES));
+  TRY(protobuf_budget_take(&rd->budget, at->place, MESSAGE_VALUES));
   TRY(json_make_keep(at->field->is_map ? json_object() : json_array(), out));
   return json_make_member(object, at->field->name, *out);
 }
@@ -255,7 +255,7 @@ static err_t read_message(struct reader *rd, const struct at *at, json_t *object
   struct span content = { 0 };
 
   if (at->place->depth > DEPTH_MAX)
-    FAIL(ERR_WIRE, "%s: more than %d values in each other", place_text(rd, at->place), DEPTH_MAX);
+    FAIL(ERR_WIRE, "%s: values are nested more than %d deep", place_text(rd, at->place), DEPTH_MAX);
   if (at->field->kind == PROTOBUF_GROUP)
     return read_fields(rd, at->place, at->field->type, at->field->number, at->bytes, object);
   TRY(blame(rd, at->place, at->bytes, protobuf_wire_take_bytes(at->bytes, &content)));
@@ -269,7 +269,7 @@ err_t protobuf_value_read(const struct protobuf_type *type, struct span bytes, j
 
   TRY(new_object(&rd, NULL, type, &object));
   TRY(read_fields(&rd, NULL, type, 0, &bytes, object));
-  TRY(protobuf_complete(type, &rd.left, object));
+  TRY(protobuf_complete(type, &rd.budget, object));
   *out = json_incref(object);
   return ERR_OK;
 }

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-enum { VARINT_BYTES_MAX = 10, NUMBER_MAX = (1 << 29) - 1 };
+enum { VARINT_BYTES_MAX = 10 };
 
 static err_t take(struct span *bytes, size_t n, const uint8_t **out)
 {
@@ -37,7 +37,7 @@ err_t protobuf_wire_take_tag(struct span *bytes, struct protobuf_tag *out)
   uint64_t bits = 0;
 
   TRY(protobuf_wire_take_varint(bytes, &bits));
-  if (bits >> 3 == 0 || bits >> 3 > NUMBER_MAX)
+  if (bits >> 3 == 0 || bits >> 3 > PROTOBUF_NUMBER_MAX)
     FAIL(ERR_WIRE, "a field of number %" PRIu64 ", which no message has", bits >> 3);
   if ((bits & 7) > PROTOBUF_WIRE_FIXED32)
     FAIL(ERR_WIRE, "a field of wire type %u, which does not exist", (unsigned)(bits & 7));
@@ -109,7 +109,7 @@ err_t protobuf_wire_skip(struct span *bytes, const struct protobuf_tag *tag)
   for (;;) {
     if (at.type == PROTOBUF_WIRE_GROUP) {
       if (n == PROTOBUF_WIRE_DEPTH_MAX)
-        FAIL(ERR_WIRE, "more than %d groups in each other", PROTOBUF_WIRE_DEPTH_MAX);
+        FAIL(ERR_WIRE, "groups are nested more than %d deep", PROTOBUF_WIRE_DEPTH_MAX);
       open[n++] = at.number;
     } else if (at.type == PROTOBUF_WIRE_GROUP_END && n > 0 && open[n - 1] == at.number) {
       n--;

@@ -20,8 +20,10 @@ enum protobuf_wire_type {
   PROTOBUF_WIRE_FIXED32,
 };
 
-/* Most groups in each other that are skipped. */
+/* How deep groups that are skipped may be nested. */
 enum { PROTOBUF_WIRE_DEPTH_MAX = 64 };
+
+enum { PROTOBUF_NUMBER_MAX = (1 << 29) - 1 }; /* of a field */
 
 struct protobuf_tag {
   uint32_t number;

@@ -50,8 +50,9 @@ err_t mapped_key_read(const struct mapping *m, bool is_framed, struct span key, 
   if (m->schemas && has_frame)
     return read_document(m, true, key, r, out);
   if (has_frame && m->messages)
-    FAIL(ERR_ITEM, "the record's key is framed, as a message of Protobuf is, but which one is not known: write keys as "
-                   "text; catalogue.mapping.key can take those of puts from the value");
+    FAIL(ERR_ITEM,
+         "the record's key is framed, but a framed key of Protobuf cannot be read: write keys as plain text, or "
+         "set catalogue.mapping.key to take them from the value (a tombstone still needs a plain key)");
   if (has_frame)
     TRY(framing_strip(&key));
   if (!m->schemas && !m->messages && key.n > 0 && (key.p[0] == '{' || key.p[0] == '"'))

@@ -9,7 +9,7 @@
 /* Read a record's key. It is text, taken as it is; JSON text in quotes; or a JSON object: then the member at the
  * mapping's path is the key, or its only member. A schema beside the payload and, if the topic is framed, framing are
  * taken off. If the mapping has schemas, a framed key is Avro, and any other is text.
- * With messages of Protobuf a key is text alone: which message a framed one is nobody says.
+ * With Protobuf, a key must be plain text: nothing says which message a framed key is.
  *
  * out  lives in the region, or is a part of `key`
  *

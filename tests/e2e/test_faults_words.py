@@ -109,7 +109,7 @@ class CheckConfig(unittest.TestCase):
     def test_a_message_that_cannot_be_read_is_refused(self):
         folder = data.ROOT / "tests/ingest/protobuf"
         for schemas, message, path, due in (
-                ("shop.desc", "shop.v1.Flim", "embedding", 'there is no message "shop.v1.Flim" in it; it has: '),
+                ("shop.desc", "shop.v1.Flim", "embedding", 'there is no message "shop.v1.Flim" in it, which catalogue.message names; it has: '),
                 ("shop.proto", "shop.v1.Film", "embedding", "it is no descriptor set .* make it of the .proto files"),
                 (".", "shop.v1.Film", "embedding", "is a folder: expected the file of a descriptor set"),
                 ("shop.desc", "shop.v1.Film", "Embedding", 'shop.v1.Film has no field "Embedding"')):

@@ -140,7 +140,7 @@ static void mistakes_of_a_message_name_their_line(void **state)
   assert_refused(PROTOBUF "  message: m.M\n" REST, 2, "catalogue.format is protobuf, but catalogue.schemas",
                  "protoc --include_imports --descriptor_set_out=FILE");
   assert_refused(PROTOBUF "  schemas: x.desc\n" REST, 2, "catalogue.format is protobuf, but catalogue.message",
-                 "which message values are");
+                 "does not name the message that each value is");
   assert_refused("catalogue:\n  format: protobuf\n  schemas: x.desc\n  message: m.M\n" REST, 2,
                  "catalogue.format is protobuf", "names no vectors, codes or attributes");
   assert_refused(JSON "  message: m.M\n  mapping: {vectors: {books: v}}\n" REST, 4, "catalogue.message",

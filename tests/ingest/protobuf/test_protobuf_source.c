@@ -23,7 +23,7 @@ static void messages_are_named_in_full(void **state)
   assert_null(s);
   protobuf_source_close(&s);
   assert_fails(protobuf_source_open(FOLDER "/shop.desc", "Film", &s), ERR_CONFIG,
-               "shop.desc: there is no message \"Film\" in it; it has: shop.legacy.Film, shop.legacy.Film.Cast, "
+               "shop.desc: there is no message \"Film\" in it, which catalogue.message names; it has: shop.legacy.Film, shop.legacy.Film.Cast, "
                "shop.legacy.Film.Cast.Actor, shop.v1.Event, shop.v1.Film, shop.v1.Film.Numbers, shop.v1.Sku");
   assert_fails(protobuf_source_open(FOLDER "/shop.desc", "shop.v1.Genre", &s), ERR_CONFIG, "there is no message");
   assert_null(s);

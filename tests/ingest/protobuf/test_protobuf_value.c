@@ -280,7 +280,7 @@ static void messages_in_each_other_are_bounded(void **state)
     assert_true((json != NULL) == (depth < 64)); /* a list and its element are two */
     json_decref(json);
   }
-  assert_non_null(strstr(err_message(), "more than 128 values in each other"));
+  assert_non_null(strstr(err_message(), "values are nested more than 128 deep"));
 }
 
 static void values_are_bounded(void **state)

@@ -136,7 +136,7 @@ static void framing_is_taken_off(void **state)
   assert_fails(DECODE(NULL, CODE), ERR_WIRE, "its first byte is 0x0a, not 0");
   assert_fails(DECODE(NULL, "\0\0\0\0\x07"), ERR_WIRE, "no list of message indexes follows");
   assert_fails(decode_bytes(span_of("\0\0\0\0\x07\0\x0a\x01x", 9), (struct span){ 0 }), ERR_ITEM,
-               "the record's key is framed, as a message of Protobuf is, but which one is not known");
+               "the record's key is framed, but a framed key of Protobuf cannot be read");
   assert_ok(decode("x", NULL));
   assert_key("x");
   close_format();
