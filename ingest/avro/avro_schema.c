@@ -292,7 +292,7 @@ static err_t make_type(struct maker *m, const struct scope *scope, const json_t 
   const struct scope inner = { scope->space, scope->field, scope->depth + 1 };
 
   if (inner.depth > DEPTH_MAX)
-    FAIL(ERR_CONFIG, "%s: more than %d types in each other", scope->field, DEPTH_MAX);
+    FAIL(ERR_CONFIG, "%s: types are nested more than %d deep", scope->field, DEPTH_MAX);
   if (json_is_string(json))
     return make_by_name(m, &inner, json_string_value(json), out);
   if (json_is_array(json))

@@ -312,7 +312,7 @@ static err_t read_value(struct reader *rd, const struct value_place *at, const s
   if (++rd->n_values > AVRO_VALUES_MAX)
     FAIL(ERR_WIRE, "%s: more than %d values", place_text(rd, at), AVRO_VALUES_MAX);
   if (at && at->depth > DEPTH_MAX)
-    FAIL(ERR_WIRE, "%s: more than %d values in each other", place_text(rd, at), DEPTH_MAX);
+    FAIL(ERR_WIRE, "%s: values are nested more than %d deep", place_text(rd, at), DEPTH_MAX);
   switch (type->kind) {
   case AVRO_NULL:
     return json_make_keep(json_null(), out);

@@ -179,18 +179,18 @@ static void bytes_that_are_no_value_are_refused(void **state)
   BAD("{\"type\":\"map\",\"values\":{\"type\":\"array\",\"items\":\"boolean\"}}", "\x02\x02k\x02\x07", "k[0]: a boolean");
 }
 
-/* A few bytes may say that there are very many values, or values in each other. */
+/* A few bytes may say that there are very many values, or deeply nested ones. */
 static void small_values_do_not_become_large(void **state)
 {
   (void)state;
   BAD("{\"type\":\"array\",\"items\":\"null\"}", "\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01", "more than 1048576 values");
   BAD("{\"type\":\"array\",\"items\":\"long\"}", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00", "the bytes end");
-  BAD(RECORD(FIELD("r", "\"R\"")), "", "more than 64 values in each other");
+  BAD(RECORD(FIELD("r", "\"R\"")), "", "values are nested more than 64 deep");
   BAD(RECORD(FIELD("r", "{\"type\":\"array\",\"items\":\"R\"}")),
       "\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02"
       "\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02"
       "\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02",
-      "more than 64 values in each other");
+      "values are nested more than 64 deep");
 }
 
 static void check_schema(const char *schema, const char *due)
@@ -223,7 +223,7 @@ static void schemas_that_are_wrong_are_refused(void **state)
   strcat(deep, "\"int\"");
   for (int i = 0; i < 70; i++)
     strcat(deep, "]");
-  check_schema(deep, "more than 64 types in each other");
+  check_schema(deep, "types are nested more than 64 deep");
 }
 
 int main(void)
