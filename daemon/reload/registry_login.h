@@ -12,7 +12,7 @@ bool registry_login_has(const char *setting);
 /* Return a digest of their values, and of the file of authorities. */
 uint64_t registry_login_digest(const struct config *c);
 
-/* Do both configurations have the same registry? */
+/* Is a registry asked, and is its URL the same in both configurations? */
 bool registry_login_can_change(const struct config *running, const struct config *newer);
 
 /* Ask the registry as a newer configuration says. Only if registry_login_can_change(). Returns the errors of

@@ -18,10 +18,10 @@ void reload_init(struct config *running, struct reload *out);
 /* Close `latest`. All Kafka clients must be closed. */
 void reload_fini(struct reload *r);
 
-/* Read the file of the running configuration again, and apply what can change: log.level, some numbers, and the SASL
- * user names, passwords, certificates and keys of Kafka clients, and the same of the schema registry. The event
- * `reloaded` lists what has changed, and what needs a restart. If the file has problems, nothing changes, and an event
- * is logged for each. */
+/* Read the file of the running configuration again, and apply what can change: log.level, some numbers, the SASL user
+ * names, passwords, certificates and keys of Kafka clients, and the user name, password and ca_file of the schema
+ * registry. The event `reloaded` lists what has changed, and what needs a restart. If the file has problems, nothing
+ * changes, and an event is logged for each. */
 void reload(struct reload *r);
 
 /* The same, and tell the service manager when it begins and ends: it may wait for that. Before the daemon was ready,

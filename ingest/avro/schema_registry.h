@@ -29,8 +29,9 @@ struct schema_registry_access {
 err_t schema_registry_open(const struct schema_registry_access *to, struct schema_registry **out);
 void schema_registry_close(struct schema_registry **r);
 
-/* Ask with another user name, password and ca_file from now on; url is not looked at. Open registries do so from their
- * next question on. Thread: any. Returns ERR_CONFIG if ca_file cannot be read, and ERR_MEMORY: nothing has changed. */
+/* Ask with another user name, password and ca_file from now on; url is not looked at. Registries that are open, or
+ * opened later, do so from their next question on. Thread: any. Returns ERR_CONFIG if ca_file cannot be read, and
+ * ERR_MEMORY: nothing has changed. */
 err_t schema_registry_renew(const struct schema_registry_access *to);
 
 /* Ask for a schema, and for those that it refers to.
