@@ -292,7 +292,7 @@ class Formats(FormatCase):
             "catalogue": {"mapping": {"vectors": {"books": "embedding"}, "deleted": "is_deleted",
                                       "attributes": {"a_b": "/~1cost/a.b", "on": "on", "ends": "ends"}}}})
         self.assertIn("# Records: 22. Rows: 20, deletes: 1, not readable: 1.", said)
-        self.assertIn("# The first that is not readable: an integer where an object is expected", said)
+        self.assertIn('# The first that is not readable: "an integer where an object is expected"', said)
         self.assertIn("# Not mapped: notes: no value in these rows; in 0 of 20 rows", said)
 
     def test_a_mapping_of_avro_is_suggested(self):
@@ -344,8 +344,8 @@ class Formats(FormatCase):
             del self.items[key]
 
     def avro_key(self, key):
-        """Return the key as text, or framed."""
-        return key.encode() if self.rows.rng.integers(2) else frame_of(1) + KEY_SCHEMA.encode(key)
+        """Return the key as text, or framed: one item's records have the same, or their order would be lost."""
+        return key.encode() if int(key[1:]) % 2 else frame_of(1) + KEY_SCHEMA.encode(key)
 
     def delete_avro_row(self, number, schema, frame):
         key = f"k{number}"
