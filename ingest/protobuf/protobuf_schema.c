@@ -334,6 +334,8 @@ static err_t make_fields(struct maker *m, const struct protobuf_definition *of, 
     if (err == ERR_CONFIG)
       FAIL(err, "its field %s: %s", field->name, err_message());
     TRY(err);
+    if (is_map_entry(of) && field->kind == PROTOBUF_GROUP) /* what is in a map has a length, whatever the file says */
+      field->kind = PROTOBUF_MESSAGE;
   }
   type->n = n;
   TRY(verify_fields_differ(m, type));

@@ -70,11 +70,15 @@ static err_t read_scalar(struct reader *rd, const struct at *at, json_t **out)
   return blame(rd, at->place, at->bytes, protobuf_scalar_take(at->field, at->bytes, out));
 }
 
-/* Of a oneof the last one counts. */
-static void clear_others(const struct protobuf_field *field, json_t *object)
+/* Of a oneof the last one counts. One other at most is there; looking for it counts as the fields of a message do. */
+static err_t clear_others(struct reader *rd, const struct at *at, json_t *object)
 {
-  for (const struct protobuf_field *other = field->next_in_oneof; other && other != field; other = other->next_in_oneof)
-    json_object_del(object, other->name);
+  const struct protobuf_field *other = at->field->next_in_oneof;
+  size_t n = 0;
+
+  for (; other && other != at->field && json_object_del(object, other->name) != 0; other = other->next_in_oneof)
+    n++;
+  return protobuf_budget_take(&rd->budget, at->place, n / FIELDS_PER_VALUE);
 }
 
 static err_t read_singular(struct reader *rd, const struct at *at, json_t *object)
@@ -83,7 +87,7 @@ static err_t read_singular(struct reader *rd, const struct at *at, json_t *objec
 
   TRY(verify_wire(rd, at, protobuf_scalar_wire(at->field->kind)));
   if (!value)
-    clear_others(at->field, object);
+    TRY(clear_others(rd, at, object));
   if (!protobuf_schema_is_message(at->field)) {
     TRY(read_scalar(rd, at, &value));
     return json_make_member(object, at->field->name, value);

@@ -190,6 +190,34 @@ static void messages_of_an_edition_may_be_groups(void **state)
   assert_int_equal(type->fields[0].kind, PROTOBUF_GROUP);
 }
 
+/* The entry's message is no group, even if all messages of the file are. */
+static void what_is_in_a_map_is_no_group(void **state)
+{
+  Descriptors__Features features = DESCRIPTORS__FEATURES__INIT;
+  Descriptors__FileOptions file_options = DESCRIPTORS__FILE_OPTIONS__INIT;
+  Descriptors__MessageOptions options = DESCRIPTORS__MESSAGE_OPTIONS__INIT;
+  const struct protobuf_type *type;
+
+  (void)state;
+  file.syntax = (char *)(uintptr_t)"editions";
+  file.has_edition = 1;
+  file.edition = 1000;
+  file.options = &file_options;
+  file_options.features = &features;
+  features.has_message_encoding = 1;
+  features.message_encoding = 2;
+  message.n_field = 2;
+  set_field(0, "key", 1, PROTOBUF_STRING);
+  set_field(1, "value", 2, PROTOBUF_MESSAGE);
+  fields[1].type_name = (char *)(uintptr_t)".m.M";
+  assert_ok(make(&type));
+  assert_int_equal(type->fields[1].kind, PROTOBUF_GROUP);
+  message.options = &options;
+  options.has_map_entry = options.map_entry = 1;
+  assert_ok(make(&type));
+  assert_int_equal(type->fields[1].kind, PROTOBUF_MESSAGE);
+}
+
 static void an_unknown_syntax_is_refused(void **state)
 {
   (void)state;
@@ -338,6 +366,7 @@ int main(void)
     cmocka_unit_test_setup(syntax_says_what_an_absent_field_is, begin),
     cmocka_unit_test_setup(features_of_an_edition_say_it_too, begin),
     cmocka_unit_test_setup(messages_of_an_edition_may_be_groups, begin),
+    cmocka_unit_test_setup(what_is_in_a_map_is_no_group, begin),
     cmocka_unit_test_setup(an_unknown_syntax_is_refused, begin),
     cmocka_unit_test_setup(a_missing_type_says_how_to_add_it, begin),
     cmocka_unit_test_setup(wrong_fields_are_refused, begin),
