@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/mem.h"
 #include "ingest/wire/mapped_document.h"
@@ -82,22 +83,35 @@ static bool extend(const struct path *of, const char *name, struct path *out)
 
 /* ---- Fields ---- */
 
-static err_t find_field(struct mapping_census *c, const struct path *path, struct census_field **out)
+/* Rows have their members in the same order, mostly. Returns NULL if there is no such field. */
+static struct census_field *look_up(struct mapping_census *c, const struct path *path, uint64_t hash)
 {
-  struct census_field *field;
-
-  *out = NULL;
   for (size_t i = 0; i < c->n_fields; i++) {
-    if (strcmp(c->fields[i].path, path->text) == 0) {
-      *out = &c->fields[i];
-      return ERR_OK;
+    struct census_field *field = &c->fields[(c->hint + i) % c->n_fields];
+    if (field->hash == hash && strcmp(field->path, path->text) == 0) {
+      c->hint = (size_t)(field - c->fields) + 1;
+      return field;
     }
   }
-  if (c->n_fields == CENSUS_FIELDS_MAX)
+  return NULL;
+}
+
+/* out: NULL if there are too many fields */
+static err_t find_field(struct mapping_census *c, const struct path *path, struct census_field **out)
+{
+  uint64_t hash = XXH3_64bits(path->text, path->n);
+  struct census_field *field;
+
+  *out = look_up(c, path, hash);
+  if (*out)
     return ERR_OK;
+  if (c->n_fields == CENSUS_FIELDS_MAX) {
+    c->n_more++;
+    return ERR_OK;
+  }
   TRY(mem_grow(c->n_fields + 1, sizeof *c->fields, &c->capacity, &c->fields));
   field = &c->fields[c->n_fields];
-  *field = (struct census_field){ 0 };
+  *field = (struct census_field){ .hash = hash };
   TRY(mem_copy_str(path->text, &field->path));
   field->name = field->path + path->at_name;
   c->n_fields++;
@@ -110,6 +124,8 @@ static void show_example(const json_t *json, char out[CENSUS_EXAMPLE_BYTES])
   char *text = json_dumps(json, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
   int n = snprintf(out, CENSUS_EXAMPLE_BYTES, "%s", text ? text : "");
 
+  for (char *at = out; (at = strchr(at, 0x7f));) /* the one control character that is left */
+    *at = '?';
   if (n >= CENSUS_EXAMPLE_BYTES)
     memcpy(out + CENSUS_EXAMPLE_BYTES - 4, "...", 4);
   free(text);
@@ -140,7 +156,22 @@ static bool is_decimal(struct walk *w, const json_t *json)
 {
   struct value value;
 
-  return json_is_string(json) && strchr(json_string_value(json), '.') && fits(w, ATTRIBUTE_NUMBER, json, &value);
+  return json_is_string(json) && fits(w, ATTRIBUTE_NUMBER, json, &value);
+}
+
+static bool is_bit(const json_t *json)
+{
+  return json_is_integer(json) && (json_integer_value(json) == 0 || json_integer_value(json) == 1);
+}
+
+/* A number is a flag if it is a bit or a time: others may count something. */
+static bool is_flag(struct walk *w, const json_t *json)
+{
+  const struct json_place at = { .kind = JSON_PLACE_FIELD, .name = "" };
+  bool is_deleted;
+
+  return (!json_is_number(json) || is_bit(json) || is_time(w, json)) &&
+         mapped_value_flag(&w->reader, &at, json, &is_deleted) == ERR_OK;
 }
 
 static void count_lists(struct walk *w, struct census_field *field, const json_t *json)
@@ -155,11 +186,16 @@ static void count_lists(struct walk *w, struct census_field *field, const json_t
     note_length(field->n_codes++, codes.n, &field->codes_length);
 }
 
+static bool can_be_key(struct span key)
+{
+  return key.n >= 1 && key.n <= ITEM_KEY_MAX;
+}
+
 static void count_scalars(struct walk *w, struct census_field *field, const json_t *json)
 {
   const struct json_place at = { .kind = JSON_PLACE_FIELD, .name = "" };
-  bool is_deleted, is_key;
   struct value value;
+  bool is_key;
   struct span key;
 
   field->n_booleans += json_is_boolean(json);
@@ -168,11 +204,13 @@ static void count_scalars(struct walk *w, struct census_field *field, const json
   field->n_texts += json_is_string(json);
   field->n_lists += json_is_array(json) || (json_is_string(json) && *json_string_value(json) == '[');
   field->n_times += is_time(w, json);
+  field->n_bits += is_bit(json);
   field->n_decimals += is_decimal(w, json);
+  field->n_points += is_decimal(w, json) && strchr(json_string_value(json), '.');
   field->n_keyword += fits(w, ATTRIBUTE_KEYWORD, json, &value);
   field->n_keywords += fits(w, ATTRIBUTE_KEYWORDS, json, &value);
-  field->n_flags += mapped_value_flag(&w->reader, &at, json, &is_deleted) == ERR_OK;
-  is_key = mapped_value_key(&w->reader, &at, json, &key) == ERR_OK && key.n > 0;
+  field->n_flags += is_flag(w, json);
+  is_key = mapped_value_key(&w->reader, &at, json, &key) == ERR_OK && can_be_key(key);
   field->n_keys += is_key;
   field->n_record_keys += is_key && w->key.p && span_equal(key, w->key);
 }
@@ -192,17 +230,27 @@ static err_t count_value(struct walk *w, const struct path *path, const json_t *
   struct census_field *field;
 
   TRY(find_field(w->census, path, &field));
-  if (!field) {
-    w->census->n_more++;
-    return ERR_OK;
-  }
-  if (is_absent(w, json))
+  if (!field || is_absent(w, json))
     return ERR_OK;
   count_lists(w, field, json);
   count_scalars(w, field, json);
   if (field->n++ == 0)
     show_example(json, field->example);
   return ERR_OK;
+}
+
+static err_t walk_object(struct walk *w, const struct path *of, json_t *object);
+
+static err_t walk_member(struct walk *w, const struct path *path, json_t *member)
+{
+  struct census_field *field;
+
+  if (!json_is_object(member))
+    return count_value(w, path, member);
+  TRY(find_field(w->census, path, &field));
+  if (field)
+    field->n_objects++;
+  return walk_object(w, path, member);
 }
 
 static err_t walk_object(struct walk *w, const struct path *of, json_t *object)
@@ -216,23 +264,26 @@ static err_t walk_object(struct walk *w, const struct path *of, json_t *object)
     if (!extend(of, name, &path))
       w->census->n_more++;
     else
-      TRY(json_is_object(member) ? walk_object(w, &path, member) : count_value(w, &path, member));
+      TRY(walk_member(w, &path, member));
   }
   return ERR_OK;
 }
 
 /* ---- Records ---- */
 
-/* Take a row out of Debezium's envelope, if it is in one. NULL: the envelope has none. */
+/* Take a row out of Debezium's envelope, if it is in one. NULL: it says that the row is deleted. */
 static json_t *open_envelope(struct mapping_census *c, json_t *payload)
 {
   const char *op = json_string_value(json_object_get(payload, "op"));
   json_t *after = json_object_get(payload, "after");
+  bool is_delete = op && strcmp(op, "d") == 0 && json_object_get(payload, "before");
+  bool is_put = op && strlen(op) == 1 && strchr("cru", *op) && json_is_object(after);
 
-  if (!op || strlen(op) != 1 || !strchr("crud", *op) || !(after || json_object_get(payload, "before")))
+  c->n_bare += !is_delete && !is_put;
+  if (!is_delete && !is_put)
     return payload;
   c->n_envelopes++;
-  return json_is_object(after) ? after : NULL;
+  return is_put ? after : NULL;
 }
 
 static err_t note_unread(struct mapping_census *c, err_code_t err)
@@ -276,7 +327,8 @@ err_t mapping_census_add(struct mapping_census *c, const struct mapping *m, bool
   c->n_deletes += row == NULL;
   if (!row)
     return ERR_OK;
-  if (record->has_key && mapped_key_read(&keyless, is_framed, record->key, scratch, &w.key) == ERR_OK && w.key.n)
+  if (record->has_key && mapped_key_read(&keyless, is_framed, record->key, scratch, &w.key) == ERR_OK &&
+      can_be_key(w.key))
     c->n_keyed++;
   else
     w.key = (struct span){ 0 };

@@ -3,7 +3,6 @@
 #include <getopt.h>
 
 #include "base/log.h"
-#include "daemon/config/config_message.h"
 #include "daemon/config/config_schemas.h"
 #include "daemon/ctl/ctl_scan.h"
 #include "daemon/ctl/map/ctl_mapping.h"
@@ -37,8 +36,10 @@ static err_t init(const struct config *config, struct sampling *s)
   s->is_framed = config->catalogue.is_framed;
   if (config->catalogue.format == CONFIG_FORMAT_AVRO)
     return avro_schemas_open(&schemas, &s->mapping.schemas);
-  return config->catalogue.format == CONFIG_FORMAT_PROTOBUF ? config_message_open(config, &s->mapping.messages)
-                                                            : ERR_OK;
+  if (config->catalogue.format != CONFIG_FORMAT_PROTOBUF)
+    return ERR_OK;
+  err_code_t err = protobuf_source_open(config->catalogue.schemas, config->catalogue.message, &s->mapping.messages);
+  return err == ERR_CONFIG ? config_blame(config, "catalogue.schemas", err) : err;
 }
 
 static err_code_t count(void *context, const struct topic_scan_record *from)

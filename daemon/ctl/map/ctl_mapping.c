@@ -15,7 +15,7 @@
 enum use { USE_NOTHING, USE_KEY, USE_DELETED, USE_PART, USE_ATTRIBUTE };
 
 /* Vectors as text are taken from so many numbers on, and only if a space needs that many: other text may look alike. */
-enum { TEXT_VECTOR_MIN = 8, LENGTH_MIN = 2 };
+enum { TEXT_VECTOR_MIN = 8, TEXT_CODES_MIN = 24, LENGTH_MIN = 2 };
 
 static_assert(ATTRIBUTES_MAX == 64, "as a text below says");
 
@@ -63,9 +63,15 @@ static int rank_key(const struct census_field *field)
   return n > 2 && strcasecmp(field->name + n - 2, "id") == 0 ? 2 - is_deep(field) : 0;
 }
 
+/* Is it also an object? Then nothing can be read at its path. */
+static bool is_mixed(const struct census_field *field)
+{
+  return field->n_objects > 0;
+}
+
 static bool is_in_all_rows(const struct mapping_census *c, const struct census_field *field)
 {
-  return field->n == c->n_rows && field->n_keys == c->n_rows;
+  return field->n == c->n_rows && field->n_keys == c->n_rows && !is_mixed(field);
 }
 
 static void choose_key(struct plan *p)
@@ -94,7 +100,7 @@ static void choose_deleted(struct plan *p)
 
   for (size_t i = 0; i < p->census->n_fields; i++) {
     const struct census_field *field = &p->census->fields[i];
-    bool is_named = !is_deep(field) && is_one_of(field->name, names);
+    bool is_named = !is_deep(field) && !is_mixed(field) && is_one_of(field->name, names);
     if (is_named && field->n_flags == field->n && p->choices[i].use == USE_NOTHING) {
       p->choices[i].use = USE_DELETED;
       return;
@@ -109,13 +115,21 @@ static bool is_list(const struct census_field *field)
   return field->n_lists == field->n;
 }
 
+/* Has a field a name for what a space needs? */
+static bool is_named_so(const struct ctl_mapping_space *space, const struct census_field *field)
+{
+  return strcasecmp(field->name, space->name) == 0 || strcasestr(field->path, "emb") ||
+         strcasestr(field->path, "vec") || strcasestr(field->path, "codes");
+}
+
 /* Can a space have its parts from a field? */
 static bool suits(const struct ctl_mapping_space *space, const struct census_field *field)
 {
-  if (field->n == 0)
+  if (field->n == 0 || is_mixed(field))
     return false;
   if (space->is_known && space->lengths.item_codes)
-    return field->n_codes == field->n && field->codes_length == space->lengths.item_codes;
+    return field->n_codes == field->n && field->codes_length == space->lengths.item_codes &&
+           (is_list(field) || field->codes_length >= TEXT_CODES_MIN || is_named_so(space, field));
   if (field->n_vectors < field->n || field->vector_length == 0)
     return false;
   if (!space->is_known)
@@ -124,12 +138,12 @@ static bool suits(const struct ctl_mapping_space *space, const struct census_fie
          (is_list(field) || field->vector_length >= TEXT_VECTOR_MIN);
 }
 
-/* Of several fields that suit, the one with the space's name, or one that is called so, is the most likely. */
+/* Of several fields that suit, the most likely one has the space's name, or is called so; and it is a list. */
 static int rank_part(const struct ctl_mapping_space *space, const struct census_field *field)
 {
-  if (strcasecmp(field->name, space->name) == 0)
-    return 3;
-  return strcasestr(field->path, "emb") || strcasestr(field->path, "vec") || strcasestr(field->path, "codes") ? 2 : 1;
+  int by_name = strcasecmp(field->name, space->name) == 0 ? 3 : is_named_so(space, field) ? 2 : 1;
+
+  return 2 * by_name + is_list(field);
 }
 
 static void choose_part(struct plan *p, size_t space)
@@ -162,24 +176,31 @@ static bool are_vectors(const struct census_field *f)
 /* The narrowest type that all values have. N_ATTRIBUTE_TYPES: none. */
 static enum attribute_type type_of(const struct census_field *f)
 {
-  if (f->n_booleans == f->n)
+  if (f->n_booleans > 0 && f->n_booleans + f->n_bits == f->n)
     return ATTRIBUTE_BOOL;
   if (f->n_times == f->n)
     return ATTRIBUTE_TIME;
   if (f->n_integers == f->n)
     return ATTRIBUTE_INTEGER;
-  if (f->n_integers + f->n_fractions == f->n || f->n_decimals == f->n)
+  if (f->n_integers + f->n_fractions + f->n_decimals == f->n && (f->n_decimals == 0 || f->n_points > 0))
     return ATTRIBUTE_NUMBER;
   if (f->n_keywords == f->n)
     return are_vectors(f) ? N_ATTRIBUTE_TYPES : ATTRIBUTE_KEYWORDS;
   return f->n_keyword == f->n ? ATTRIBUTE_KEYWORD : N_ATTRIBUTE_TYPES;
 }
 
-static const char *why_no_attribute(const struct census_field *f)
+static bool is_record_key(const struct plan *p, const struct census_field *f)
+{
+  return f->n == p->census->n_rows && f->n_record_keys == f->n;
+}
+
+static const char *why_no_attribute(const struct plan *p, const struct census_field *f)
 {
   if (f->n == 0)
     return "no value in these rows";
-  if (f->n_record_keys == f->n)
+  if (is_mixed(f))
+    return "values of several types";
+  if (is_record_key(p, f))
     return "the key of the record, and of the item";
   if (are_vectors(f))
     return "a list of numbers that no space needs";
@@ -220,11 +241,11 @@ static void choose_attribute(struct plan *p, size_t i)
   const struct census_field *field = &p->census->fields[i];
   struct choice *choice = &p->choices[i];
   char name[ATTRIBUTE_NAME_MAX + 1];
-  bool is_key = field->n_record_keys == field->n; /* also if there is no value */
-  enum attribute_type type = is_key ? N_ATTRIBUTE_TYPES : type_of(field);
+  bool has_type = field->n > 0 && !is_mixed(field) && !is_record_key(p, field);
+  enum attribute_type type = has_type ? type_of(field) : N_ATTRIBUTE_TYPES;
 
   if (type == N_ATTRIBUTE_TYPES)
-    choice->why_not = why_no_attribute(field);
+    choice->why_not = why_no_attribute(p, field);
   else if (p->n_attributes == ATTRIBUTES_MAX)
     choice->why_not = "there are 64 attributes already";
   else if (!can_be_named(p, field->name, name) && !can_be_named(p, field->path, name))
@@ -248,11 +269,42 @@ static bool is_plain(const char *text)
          strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == strlen(text);
 }
 
+/* Does YAML forbid the character, or take it for the end of a line? Of those that JSON leaves as they are: controls,
+ * U+2028, U+2029 and U+FEFF. */
+static bool is_forbidden(const unsigned char *at, unsigned *code)
+{
+  *code = *at == 0x7f   ? 0x7f
+          : *at == 0xc2 ? at[1]
+          : *at < 0xe0  ? 0
+                        : (*at & 15u) << 12 | (at[1] & 63u) << 6 | (at[2] & 63u);
+  return *at == 0x7f || (*at == 0xc2 && at[1] < 0xa0) ||
+         (*at >> 4 == 0xe && (*code == 0x2028 || *code == 0x2029 || *code == 0xfeff));
+}
+
+/* Write quoted text of JSON, which is UTF-8, as YAML. */
+static void write_quoted(const char *json, FILE *out)
+{
+  static const size_t lengths[] = { [0x7] = 1, [0xc] = 2, [0xe] = 3 };
+  unsigned code;
+
+  for (const unsigned char *at = (const unsigned char *)json; *at;) {
+    bool is_escaped = is_forbidden(at, &code);
+    if (is_escaped)
+      fprintf(out, "\\u%04x", code);
+    else
+      fputc(*at, out);
+    at += is_escaped ? lengths[*at >> 4] : 1;
+  }
+}
+
 static void write_text(const char *text, FILE *out)
 {
   AUTO(json_decrefp) json_t *json = is_plain(text) ? NULL : json_string(text);
+  AUTO(mem_free) char *quoted = json ? json_dumps(json, JSON_ENCODE_ANY) : NULL;
 
-  if (!json || json_dumpf(json, out, JSON_ENCODE_ANY) != 0)
+  if (quoted)
+    write_quoted(quoted, out);
+  else
     fputs(text, out);
 }
 
@@ -368,7 +420,7 @@ static void write_rest(const struct plan *p, FILE *out)
       fprintf(out, "# Space %s: no field is a list of numbers of one length.\n", space->name);
   }
   for (size_t i = 0; i < c->n_fields; i++) {
-    if (p->choices[i].use != USE_NOTHING)
+    if (p->choices[i].use != USE_NOTHING || (c->fields[i].n == 0 && is_mixed(&c->fields[i])))
       continue;
     fputs("# Not mapped: ", out);
     write_text(c->fields[i].path, out);
@@ -377,6 +429,18 @@ static void write_rest(const struct plan *p, FILE *out)
   }
   if (c->n_more)
     fprintf(out, "# Not looked at: %zu values of further fields, or at paths that are too long.\n", c->n_more);
+}
+
+/* With a mixture, what most records are. */
+static void write_envelope(const struct mapping_census *c, FILE *out)
+{
+  if (c->n_envelopes < c->n_bare)
+    fprintf(out, "    # envelope: debezium  # %zu records are in one, and will be refused\n", c->n_envelopes);
+  else if (c->n_bare > 0)
+    fprintf(out, "    envelope: debezium  # %zu records are in one; %zu are not, and will be refused\n", c->n_envelopes,
+            c->n_bare);
+  else
+    fprintf(out, "    envelope: debezium  # %zu records are in one\n", c->n_envelopes);
 }
 
 static void write_all(const struct plan *p, FILE *out)
@@ -391,7 +455,7 @@ static void write_all(const struct plan *p, FILE *out)
     write_attributes(p, out);
   write_use(p, USE_DELETED, "deleted", "", out);
   if (p->census->n_envelopes > 0)
-    fprintf(out, "    envelope: debezium  # %zu records are in one\n", p->census->n_envelopes);
+    write_envelope(p->census, out);
   write_rest(p, out);
 }
 

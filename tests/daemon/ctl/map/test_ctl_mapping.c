@@ -226,6 +226,125 @@ static void an_envelope_is_recognised(void **state)
                   "# Not mapped: id: the key of the record, and of the item; in 2 of 2 rows, such as 1\n");
 }
 
+/* Neither a flag of something in the row nor a number that counts says that the row is deleted. */
+static void only_a_flag_of_the_row_deletes_it(void **state)
+{
+  (void)state;
+  add("k1", "{\"author\":{\"deleted\":true},\"removed\":3,\"deleted\":0}");
+  add("k2", "{\"author\":{\"deleted\":false},\"removed\":1,\"deleted\":1}");
+  assert_suggests(NULL, 0,
+                  "attributes:\n"
+                  "  deleted: bool  # in 2 of 2 rows, such as true\n"
+                  "  removed: integer  # in 2 of 2 rows, such as 3\n"
+                  "catalogue:\n"
+                  "  mapping:\n"
+                  "    # an item's key is that of its record\n"
+                  "    attributes:\n"
+                  "      deleted: author.deleted\n"
+                  "      removed: removed\n"
+                  "    deleted: deleted  # in 2 of 2 rows, such as 0\n");
+}
+
+static void what_is_also_an_object_is_not_mapped(void **state)
+{
+  (void)state;
+  add("k1", "{\"embedding\":[1,2],\"price\":5,\"size\":{\"x\":1}}");
+  add("k2", "{\"embedding\":{\"v\":[1,2]},\"price\":{\"amount\":5},\"size\":{\"x\":2}}");
+  assert_suggests(&films, 1,
+                  "attributes:\n"
+                  "  x: integer  # in 2 of 2 rows, such as 1\n"
+                  "  amount: integer  # in 1 of 2 rows, such as 5\n"
+                  "catalogue:\n"
+                  "  mapping:\n"
+                  "    # an item's key is that of its record\n"
+                  "    vectors:\n"
+                  "      films: embedding.v  # 2 numbers, in 1 of 2 rows, such as [1,2]\n"
+                  "    attributes:\n"
+                  "      x: size.x\n"
+                  "      amount: price.amount\n"
+                  "# Not mapped: embedding: values of several types; in 1 of 2 rows, such as [1,2]\n"
+                  "# Not mapped: price: values of several types; in 1 of 2 rows, such as 5\n");
+}
+
+/* What YAML forbids, or takes for the end of a line. */
+static void text_of_rows_does_not_leave_its_place(void **state)
+{
+  (void)state;
+  add("k1", "{\"a\\u2028b\":[{}],\"c\\u0085d\":1,\"e\":\"x\\u007fy\\u2028z\",\"f\\u00e9\\ud83d\\ude00\\ufeff\":2}");
+  assert_suggests(NULL, 0,
+                  "attributes:\n"
+                  "  c__d: integer  # in 1 of 1 rows, such as 1\n"
+                  "  e: keyword  # in 1 of 1 rows, such as \"x?y\\u2028z\"\n"
+                  "  f_________: integer  # in 1 of 1 rows, such as 2\n"
+                  "catalogue:\n"
+                  "  mapping:\n"
+                  "    # an item's key is that of its record\n"
+                  "    attributes:\n"
+                  "      c__d: \"c\\u0085d\"\n"
+                  "      e: e\n"
+                  "      f_________: \"f\u00e9\U0001f600\\ufeff\"\n"
+                  "# Not mapped: \"a\\u2028b\": a list; in 1 of 1 rows, such as [{}]\n");
+}
+
+static void short_text_is_not_taken_for_codes(void **state)
+{
+  const struct ctl_mapping_space books = { "books", true, { .item_codes = 3 } };
+
+  (void)state;
+  add("k1", "{\"genre\":\"dark\",\"item_pq\":[1,2,3]}");
+  add("k2", "{\"genre\":\"crim\",\"item_pq\":[4,5,6]}");
+  assert_suggests(&books, 1,
+                  "attributes:\n"
+                  "  genre: keyword  # in 2 of 2 rows, such as \"dark\"\n"
+                  "catalogue:\n"
+                  "  mapping:\n"
+                  "    # an item's key is that of its record\n"
+                  "    codes:\n"
+                  "      books: item_pq  # 3 numbers, in 2 of 2 rows, such as [1,2,3]\n"
+                  "    attributes:\n"
+                  "      genre: genre\n");
+}
+
+static void types_may_be_written_in_two_ways(void **state)
+{
+  (void)state;
+  add("k1", "{\"a\":\"1.50\",\"b\":true,\"c\":\"7\"}");
+  add("k2", "{\"a\":2,\"b\":0,\"c\":7}");
+  assert_suggests(NULL, 0,
+                  "attributes:\n"
+                  "  a: number  # in 2 of 2 rows, such as \"1.50\"\n"
+                  "  b: bool  # in 2 of 2 rows, such as true\n"
+                  "  c: keyword  # in 2 of 2 rows, such as \"7\"\n"
+                  "catalogue:\n"
+                  "  mapping:\n"
+                  "    # an item's key is that of its record\n"
+                  "    attributes:\n"
+                  "      a: a\n"
+                  "      b: b\n"
+                  "      c: c\n");
+}
+
+static void a_single_envelope_is_none(void **state)
+{
+  (void)state;
+  add("k1", "{\"op\":\"c\",\"before\":null,\"after\":{\"x\":1}}");
+  add("k2", "{\"op\":\"r\",\"after\":\"noon\",\"x\":1}");
+  add("k3", "{\"x\":1}");
+  assert_suggests(NULL, 0,
+                  "attributes:\n"
+                  "  x: integer  # in 3 of 3 rows, such as 1\n"
+                  "  op: keyword  # in 1 of 3 rows, such as \"r\"\n"
+                  "  after: keyword  # in 1 of 3 rows, such as \"noon\"\n"
+                  "catalogue:\n"
+                  "  mapping:\n"
+                  "    # an item's key is that of its record\n"
+                  "    attributes:\n"
+                  "      x: x\n"
+                  "      op: op\n"
+                  "      after: after\n"
+                  "    # envelope: debezium  # 1 records are in one, and will be refused\n");
+}
+
 static void records_that_are_no_rows_are_counted(void **state)
 {
   (void)state;
@@ -246,6 +365,12 @@ int main(void)
     cmocka_unit_test_setup_teardown(names_are_made_valid, begin, end),
     cmocka_unit_test_setup_teardown(spaces_take_what_fits, begin, end),
     cmocka_unit_test_setup_teardown(an_envelope_is_recognised, begin, end),
+    cmocka_unit_test_setup_teardown(only_a_flag_of_the_row_deletes_it, begin, end),
+    cmocka_unit_test_setup_teardown(what_is_also_an_object_is_not_mapped, begin, end),
+    cmocka_unit_test_setup_teardown(text_of_rows_does_not_leave_its_place, begin, end),
+    cmocka_unit_test_setup_teardown(short_text_is_not_taken_for_codes, begin, end),
+    cmocka_unit_test_setup_teardown(types_may_be_written_in_two_ways, begin, end),
+    cmocka_unit_test_setup_teardown(a_single_envelope_is_none, begin, end),
     cmocka_unit_test_setup_teardown(records_that_are_no_rows_are_counted, begin, end),
   };
 
