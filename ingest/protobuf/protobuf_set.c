@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "ingest/protobuf/protobuf_wire.h"
+#include "ingest/protobuf/region_allocator.h"
 
 enum { DEPTH_MAX = 32, NAME_BYTES_MAX = 1024, NAMES_SHOWN = 8 };
 
@@ -44,31 +45,10 @@ static err_t verify_depth(struct span bytes, int depth)
   return ERR_OK;
 }
 
-/* An allocator for protobuf-c: the region frees everything. */
-struct allocation {
-  struct region *region;
-  err_code_t err; /* of the newest one */
-};
-
-static void *allocate(void *context, size_t size)
-{
-  struct allocation *a = context;
-  void *p;
-
-  a->err = region_array(a->region, 1, size, &p);
-  return a->err == ERR_OK ? p : NULL;
-}
-
-static void ignore_free(void *context, void *p)
-{
-  (void)context;
-  (void)p;
-}
-
 static err_t unpack(struct span bytes, struct region *r, Descriptors__Set **out)
 {
-  struct allocation allocation = { .region = r };
-  ProtobufCAllocator allocator = { .alloc = allocate, .free = ignore_free, .allocator_data = &allocation };
+  struct region_allocator context = { .region = r };
+  ProtobufCAllocator allocator = region_allocator_of(&context);
   size_t before = r->limit_bytes;
 
   err_code_t err = verify_depth(bytes, 0);
@@ -78,8 +58,8 @@ static err_t unpack(struct span bytes, struct region *r, Descriptors__Set **out)
   r->limit_bytes = r->taken_bytes + bytes.n * MEMORY_TIMES + MEMORY_MORE;
   *out = descriptors__set__unpack(&allocator, bytes.n, bytes.p);
   r->limit_bytes = before;
-  if (allocation.err == ERR_MEMORY)
-    return allocation.err;
+  if (context.err == ERR_MEMORY)
+    return context.err;
   if (!*out)
     FAIL(ERR_CONFIG, "it is no descriptor set: " REMEDY);
   return ERR_OK;

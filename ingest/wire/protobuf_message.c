@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "ingest/protobuf/region_allocator.h"
+
 enum { FIELDS_MAX = 32, PATH_BYTES = 128 };
 
 /* Read a varint. Returns its size in bytes, or 0 if there is none. */
@@ -173,31 +175,10 @@ static err_t verify_message(const struct verifier *v, const struct place *at, st
 
 /* ---- Reading ---- */
 
-/* An allocator for protobuf-c that takes memory from a region. Freeing does nothing: the region frees everything. */
-struct region_allocator {
-  struct region *region;
-  err_code_t err;
-};
-
-static void *allocate(void *context, size_t size)
-{
-  struct region_allocator *a = context;
-  void *p;
-
-  a->err = region_array(a->region, 1, size, &p);
-  return a->err == ERR_OK ? p : NULL;
-}
-
-static void ignore_free(void *context, void *p)
-{
-  (void)context;
-  (void)p;
-}
-
 static err_t unpack(struct span value, const ProtobufCMessageDescriptor *type, struct region *r, ProtobufCMessage **out)
 {
   struct region_allocator context = { .region = r };
-  ProtobufCAllocator allocator = { .alloc = allocate, .free = ignore_free, .allocator_data = &context };
+  ProtobufCAllocator allocator = region_allocator_of(&context);
   ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, value.n, value.p);
 
   if (!message && context.err != ERR_OK)
