@@ -99,7 +99,8 @@ def damage_batch(broker, topic, offset, partition=0, at=-1):
 
     What librdkafka 2.0.2 does:
         check.crcs on                  _BAD_MSG at the first offset of the batch, several times a second, forever. Then
-                                       it reads on at a wrong place; what it finds there may make it abort: seen once
+                                       it reads on at a wrong place, and aborts where it finds a negative size and
+                                       version 0 or 1: in values of ff 00 ff ff ff, again and again, one place in five
         check.crcs off, value          delivers the damaged record
         check.crcs off, record length  no record, no error, no log line; the partition makes no progress
         magic, on or off               _NOT_IMPLEMENTED at the offset, twice; then it continues after the batch
