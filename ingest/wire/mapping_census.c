@@ -194,8 +194,8 @@ static bool can_be_key(struct span key)
 static void count_scalars(struct walk *w, struct census_field *field, const json_t *json)
 {
   const struct json_place at = { .kind = JSON_PLACE_FIELD, .name = "" };
+  bool has_decimal = is_decimal(w, json), is_key;
   struct value value;
-  bool is_key;
   struct span key;
 
   field->n_booleans += json_is_boolean(json);
@@ -205,8 +205,8 @@ static void count_scalars(struct walk *w, struct census_field *field, const json
   field->n_lists += json_is_array(json) || (json_is_string(json) && *json_string_value(json) == '[');
   field->n_times += is_time(w, json);
   field->n_bits += is_bit(json);
-  field->n_decimals += is_decimal(w, json);
-  field->n_points += is_decimal(w, json) && strchr(json_string_value(json), '.');
+  field->n_decimals += has_decimal;
+  field->n_points += has_decimal && strchr(json_string_value(json), '.');
   field->n_keyword += fits(w, ATTRIBUTE_KEYWORD, json, &value);
   field->n_keywords += fits(w, ATTRIBUTE_KEYWORDS, json, &value);
   field->n_flags += is_flag(w, json);
