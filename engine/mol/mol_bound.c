@@ -26,6 +26,9 @@ static double largest_logit(const struct mol_shape *shape, const struct mol_quer
  * the sum of the absolute values of its terms, to first order. The quotient is off by 2^-24. Since sum e_p |l_p| <=
  * (largest |l|) sum e_p, the total is at most (2 L + 1) 2^-24 times the largest |l|. Two more terms cover the second
  * order and the rounding of one logit.
+ *
+ * Numbers too small to be normal lose up to 2^-150 a product instead. The largest e_p is 1, so that den is at least 1,
+ * and the quotient loses no more than num did, and 2^-150 of its own.
  */
 static double score_slack(const struct mol_shape *shape, const struct mol_query *query)
 {

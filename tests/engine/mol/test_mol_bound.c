@@ -28,14 +28,15 @@ static void draw(struct mol_shape *shape, struct mol_query *query)
     query->max_norm = ldexpf(query->max_norm, -(int)dice_below(&dice, 149)); /* down to the smallest numbers */
 }
 
-/* The score of an item all of whose dot products are the same. */
+/* The score of an item all of whose dot products are the same. As an engine computes it, the largest weight is 1. */
 static float score_of(const struct mol_shape *shape, float dot)
 {
   size_t n = shape->n_query_components * shape->n_item_components;
   float num = 0.0f, den = 0.0f, logit = dot * shape->inv_temperature;
+  size_t largest = dice_below(&dice, n);
 
   for (size_t p = 0; p < n; p++) {
-    float weight = expf(dice_float(&dice, 3.0f));
+    float weight = p == largest ? 1.0f : expf(dice_float(&dice, 3.0f) - 3.0f);
     num += weight * logit;
     den += weight;
   }
