@@ -2,7 +2,9 @@
 /* Taking framing off. */
 #include "ingest/wire/framing.h"
 
-enum { FRAME_BYTES = 5, VARINT_BYTES_MAX = 5, INDEXES_MAX = 32 };
+#include "ingest/protobuf/protobuf_wire.h"
+
+enum { FRAME_BYTES = 5, INDEXES_MAX = 32 };
 
 bool framing_is_there(struct span value)
 {
@@ -33,27 +35,14 @@ err_t framing_strip(struct span *value)
   return framing_take(value, &id);
 }
 
-static bool take_varint(struct span *bytes, uint64_t *out)
-{
-  *out = 0;
-  for (size_t i = 0; i < bytes->n && i < VARINT_BYTES_MAX; i++) {
-    *out |= (uint64_t)(bytes->p[i] & 0x7f) << 7 * i;
-    if (bytes->p[i] < 0x80) {
-      *bytes = skip(*bytes, i + 1);
-      return true;
-    }
-  }
-  return false;
-}
-
 err_t framing_strip_indexes(struct span *value)
 {
   struct span rest = *value;
   uint64_t zigzag, index;
 
-  bool is_list = take_varint(&rest, &zigzag) && zigzag % 2 == 0 && zigzag / 2 <= INDEXES_MAX;
+  bool is_list = protobuf_wire_take_varint(&rest, &zigzag) == ERR_OK && zigzag % 2 == 0 && zigzag / 2 <= INDEXES_MAX;
   for (uint64_t i = 0; is_list && i < zigzag / 2; i++)
-    is_list = take_varint(&rest, &index);
+    is_list = protobuf_wire_take_varint(&rest, &index) == ERR_OK;
   if (!is_list)
     FAIL(ERR_WIRE, "no list of message indexes follows the schema's id, as in framed protobuf");
   *value = rest;

@@ -5,24 +5,10 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "ingest/protobuf/protobuf_wire.h"
 #include "ingest/protobuf/region_allocator.h"
 
 enum { FIELDS_MAX = 32, PATH_BYTES = 128 };
-
-/* Read a varint. Returns its size in bytes, or 0 if there is none. */
-static size_t read_varint(struct span bytes, uint64_t *out)
-{
-  uint64_t value = 0;
-
-  for (size_t i = 0; i < bytes.n && i < 10; i++) {
-    value |= (uint64_t)(bytes.p[i] & 0x7f) << 7 * i;
-    if (bytes.p[i] < 0x80) {
-      *out = value;
-      return i + 1;
-    }
-  }
-  return 0;
-}
 
 /* One field of an encoded message. */
 struct wire_field {
@@ -32,39 +18,19 @@ struct wire_field {
 };
 
 /* Take the next field off the bytes. Returns false, and leaves the bytes unchanged, if they do not start with a field.
- */
+ * protobuf-c reads no groups. */
 static bool take_field(struct span *bytes, struct wire_field *out)
 {
-  uint64_t tag, value;
-  size_t n = read_varint(*bytes, &tag);
+  struct span rest = *bytes;
+  struct protobuf_tag tag;
 
-  if (n == 0 || tag >> 3 == 0)
+  if (protobuf_wire_take_tag(&rest, &tag) != ERR_OK || tag.type == PROTOBUF_WIRE_GROUP)
     return false;
-  struct span rest = span_of(bytes->p + n, bytes->n - n);
-  *out = (struct wire_field){ .id = (uint32_t)(tag >> 3), .has_content = (tag & 7) == 2 };
-  switch (tag & 7) {
-  case 0:
-    n = read_varint(rest, &value);
-    break;
-  case 1:
-    n = 8;
-    break;
-  case 2:
-    n = read_varint(rest, &value);
-    break;
-  case 5:
-    n = 4;
-    break;
-  default:
+  *out = (struct wire_field){ .id = tag.number, .has_content = tag.type == PROTOBUF_WIRE_BYTES };
+  err_code_t err = out->has_content ? protobuf_wire_take_bytes(&rest, &out->content) : protobuf_wire_skip(&rest, &tag);
+  if (err != ERR_OK)
     return false;
-  }
-  if (n == 0 || n > rest.n || (out->has_content && value > rest.n - n))
-    return false;
-  if (out->has_content) {
-    out->content = span_of(rest.p + n, value);
-    n += value;
-  }
-  *bytes = span_of(rest.p + n, rest.n - n);
+  *bytes = rest;
   return true;
 }
 
