@@ -1,46 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET requests with libcurl, never through a proxy. */
+/* Pages of the daemon, and what they say. */
 #include "daemon/ctl/http_get.h"
 
-#include <curl/curl.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/mem.h"
+#include "ingest/http/http_client.h"
 
-enum { TIMEOUT_MS = 5000, BASE_BYTES = 128, URL_BYTES = 1024, BODY_BYTES_MAX = 64 << 20 };
+enum { TIMEOUT_MS = 5000, BASE_BYTES = 128, URL_BYTES = 1024, BODY_MIB_MAX = 64 };
 
 struct http_get {
-  CURL *curl;
+  struct http_client *client;
   char base[BASE_BYTES];
-  uint8_t *body;
-  size_t n_body;
-  size_t body_capacity;
 };
-
-static size_t on_body(char *bytes, size_t size, size_t n, void *context)
-{
-  struct http_get *h = context;
-  size_t more = size * n;
-
-  if (more > BODY_BYTES_MAX - h->n_body || mem_grow(h->n_body + more + 1, 1, &h->body_capacity, &h->body) != ERR_OK)
-    return 0; /* curl ends the transfer with an error */
-  memcpy(h->body + h->n_body, bytes, more);
-  h->n_body += more;
-  h->body[h->n_body] = '\0';
-  return more;
-}
-
-static bool set_options(struct http_get *h)
-{
-  CURL *curl = h->curl;
-
-  return curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
-         curl_easy_setopt(curl, CURLOPT_WRITEDATA, h) == CURLE_OK &&
-         curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
-         curl_easy_setopt(curl, CURLOPT_TCP_NODELAY, 1L) == CURLE_OK &&
-         curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http") == CURLE_OK &&
-         curl_easy_setopt(curl, CURLOPT_NOPROXY, "*") == CURLE_OK; /* the daemon is on this machine */
-}
 
 static void make_base(const char *listen, char *out, size_t size)
 {
@@ -58,13 +31,11 @@ static void make_base(const char *listen, char *out, size_t size)
 err_t http_get_open(const char *listen, struct http_get **out)
 {
   AUTO(http_get_close) struct http_get *h = NULL;
+  const struct http_options options = { .timeout_ms = TIMEOUT_MS, .body_bytes = (size_t)BODY_MIB_MAX << 20 };
 
   TRY(mem_array(1, sizeof *h, &h));
-  TRY(mem_grow(1, 1, &h->body_capacity, &h->body));
   make_base(listen, h->base, sizeof h->base);
-  h->curl = curl_easy_init();
-  if (!h->curl || !set_options(h))
-    FAIL(ERR_SYSTEM, "libcurl cannot be initialised");
+  TRY(http_client_open(&options, &h->client));
   *out = h;
   h = NULL;
   return ERR_OK;
@@ -74,9 +45,7 @@ void http_get_close(struct http_get **h)
 {
   if (!*h)
     return;
-  if ((*h)->curl)
-    curl_easy_cleanup((*h)->curl);
-  mem_free(&(*h)->body);
+  http_client_close(&(*h)->client);
   mem_free(h);
 }
 
@@ -87,20 +56,19 @@ const char *http_get_base(const struct http_get *h)
 
 err_t http_get_page(struct http_get *h, const char *path, long *code, struct span *body)
 {
+  struct http_answer answer;
   char url[URL_BYTES];
 
   snprintf(url, sizeof url, "%s%s", h->base, path);
-  h->n_body = 0;
-  h->body[0] = '\0';
-  curl_easy_setopt(h->curl, CURLOPT_URL, url);
-  curl_easy_setopt(h->curl, CURLOPT_TIMEOUT_MS, (long)TIMEOUT_MS);
-  CURLcode result = curl_easy_perform(h->curl);
-  if (result == CURLE_COULDNT_CONNECT)
+  http_client_ask(h->client, url, NULL, NULL, &answer);
+  if (answer.is_refused)
     FAIL(ERR_SYSTEM, "nothing answers at %s: is sluiced running, with the same http.listen?", h->base);
-  if (result != CURLE_OK)
-    FAIL(ERR_SYSTEM, "%s does not answer: %s", url, curl_easy_strerror(result));
-  curl_easy_getinfo(h->curl, CURLINFO_RESPONSE_CODE, code);
-  *body = span_of(h->body, h->n_body);
+  if (answer.status == 0)
+    FAIL(ERR_SYSTEM, "%s does not answer: %s", url, answer.trouble);
+  if (answer.is_cut)
+    FAIL(ERR_SYSTEM, "%s answers with more than %d MiB", url, BODY_MIB_MAX);
+  *code = answer.status;
+  *body = span_of(answer.body, answer.n_body);
   return ERR_OK;
 }
 

@@ -17,8 +17,9 @@ struct http_client {
   CURL *request;
   CURLM *connections;
   struct curl_slist *headers;
-  char *body; /* [body_bytes + 1] */
-  size_t body_bytes;
+  char *body; /* of the last answer; a zero byte follows it */
+  size_t body_capacity;
+  size_t body_bytes;          /* that are kept at most */
   struct http_answer *answer; /* to the request that is under way */
   char trouble[CURL_ERROR_SIZE];
 };
@@ -32,6 +33,8 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *context)
   struct http_answer *answer = c->answer;
   size_t n_kept = size_min(size * n, c->body_bytes - answer->n_body);
 
+  if (mem_grow(answer->n_body + n_kept + 1, 1, &c->body_capacity, &c->body) != ERR_OK)
+    return CURL_WRITEFUNC_ERROR;
   memcpy(c->body + answer->n_body, bytes, n_kept);
   answer->n_body += n_kept;
   c->body[answer->n_body] = '\0';
@@ -39,13 +42,13 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *context)
   return size * n;
 }
 
-/* Wait for the answer. A multi handle is used because it can be left between two steps. */
+/* Wait for the answer. A multi handle is used because it can be left between two steps. give_up_ns may be NULL. */
 static CURLcode perform(struct http_client *c, const _Atomic int64_t *give_up_ns)
 {
   int n_running = 1, n_left;
 
   while (n_running && curl_multi_perform(c->connections, &n_running) == CURLM_OK && n_running) {
-    if (clock_now_ns() >= atomic_load(give_up_ns))
+    if (give_up_ns && clock_now_ns() >= atomic_load(give_up_ns))
       return CURLE_OPERATION_TIMEDOUT;
     curl_multi_poll(c->connections, NULL, 0, STEP_MS, NULL);
   }
@@ -68,7 +71,7 @@ void http_client_ask(struct http_client *c, const char *url, const struct span *
 {
   CURLcode result = CURLE_OUT_OF_MEMORY;
 
-  *out = (struct http_answer){ .body = c->body };
+  *out = (struct http_answer){ 0 };
   c->body[0] = c->trouble[0] = '\0';
   c->answer = out;
   if (set_request(c, url, post)) {
@@ -76,6 +79,8 @@ void http_client_ask(struct http_client *c, const char *url, const struct span *
     result = perform(c, give_up_ns);
     curl_multi_remove_handle(c->connections, c->request);
   }
+  out->body = c->body;
+  out->is_refused = result == CURLE_COULDNT_CONNECT;
   if (result == CURLE_OK)
     curl_easy_getinfo(c->request, CURLINFO_RESPONSE_CODE, &out->status);
   else
@@ -127,7 +132,7 @@ err_t http_client_open(const struct http_options *options, struct http_client **
   AUTO(http_client_close) struct http_client *c = NULL;
 
   TRY(mem_array(1, sizeof *c, &c));
-  TRY(mem_array(options->body_bytes + 1, 1, &c->body));
+  TRY(mem_grow(1, 1, &c->body_capacity, &c->body));
   c->body_bytes = options->body_bytes;
   c->request = curl_easy_init();
   c->connections = curl_multi_init();

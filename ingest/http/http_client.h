@@ -31,6 +31,7 @@ struct http_answer {
   char *body;  /* ends with a zero byte, which is not counted; valid until the next request */
   size_t n_body;
   bool is_cut;                      /* the body goes on */
+  bool is_refused;                  /* there is no connection to the server */
   char trouble[HTTP_TROUBLE_BYTES]; /* why there is no answer */
 };
 
@@ -41,8 +42,8 @@ void http_client_close(struct http_client **c);
 /* Send a request and wait for the answer.
  *
  * post        the body of a POST; NULL: the request is a GET
- * give_up_ns  when to stop waiting, by clock_now_ns(), though the timeout is not over; INT64_MAX: not before. Another
- *             thread may set it meanwhile
+ * give_up_ns  when to stop waiting, by clock_now_ns(), though the timeout is not over; another thread may set it
+ *             meanwhile. NULL, INT64_MAX: not before
  */
 void http_client_ask(struct http_client *c, const char *url, const struct span *post, const _Atomic int64_t *give_up_ns,
                      struct http_answer *out);
