@@ -15,15 +15,11 @@
 #include "tests/support/engine_fixture.h"
 #include "tests/support/filter_clauses.h"
 #include "tests/support/filter_matches.h"
-#include "tests/support/mol_file.h"
+#include "tests/support/small_models.h"
 #include "tests/support/temp_dir.h"
-#include "tests/support/vector_file.h"
 
 enum {
   ITEMS = 4000,
-  DIM = 8,
-  SPLITS = 4,
-  SUBITEMS = 16,
   BATCH = 4,
   EXCLUDED_FEW = 20,
   EXCLUDED = 1500, /* enough that they are looked up during the search */
@@ -46,24 +42,16 @@ enum { SUBJECTS = sizeof subjects / sizeof subjects[0] };
 
 static uint64_t seed;
 static struct temp_dir dir;
-static char paths[SUBJECTS][sizeof dir.path + 32];
+static char paths[SUBJECTS][PATH_MAX];
 
 static int write_models(void **state)
 {
   struct dice dice = { seed };
-  struct mol_file mol = { .n_query = 2, .n_item = 3, .dim = 4, .hidden = 8, .vector_dim = DIM, .weight = 1.0f };
-  float numbers[SPLITS * SUBITEMS * DIM];
 
   (void)state;
   temp_dir_init(&dir);
   for (size_t i = 0; i < SUBJECTS; i++)
-    snprintf(paths[i], sizeof paths[i], "%s/%s.safetensors", dir.path, subjects[i].space);
-  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-    numbers[i] = (float)dice_below(&dice, 7) - 3.0f; /* many scores are equal */
-  vector_file_write_plain(paths[0], "dot", DIM);
-  vector_file_write_matrix(paths[1], numbers, DIM, DIM);
-  model_file_write_recjpq(paths[2], numbers, SPLITS, SUBITEMS, DIM / SPLITS);
-  mol_file_write(paths[3], &mol, &dice);
+    small_model_write(dir.path, subjects[i].space, SMALL_WHOLE, &dice, paths[i]);
   return 0;
 }
 
@@ -107,8 +95,8 @@ static struct engine *open_engine(struct engine_lifetimes lifetimes)
 struct item {
   bool is_live;
   bool has_parts[SUBJECTS];
-  float vector[DIM];
-  uint8_t codes[SPLITS];
+  float vector[SMALL_DIM];
+  uint8_t codes[SMALL_SPLITS];
   struct value values[N_ATTRIBUTES]; /* VALUE_NULL: absent */
   struct value tags[TAGS];
 };
@@ -173,9 +161,9 @@ static void put(struct engine *e, size_t i, const struct item *item, const struc
       continue;
     parts[change.n_parts] = (struct part){ .space = span_of_str(subjects[s].space) };
     if (s == 2)
-      parts[change.n_parts++].codes = span_of(item->codes, SPLITS);
+      parts[change.n_parts++].codes = span_of(item->codes, SMALL_SPLITS);
     else
-      parts[change.n_parts++].vector = (struct floats){ item->vector, DIM };
+      parts[change.n_parts++].vector = (struct floats){ item->vector, SMALL_DIM };
   }
   change.key = key_of(i, text);
   fixture_apply(e, &change, 1);
@@ -188,10 +176,10 @@ static void insert(struct world *w, size_t i)
   size_t n = 0;
 
   *item = (struct item){ .is_live = true };
-  for (size_t k = 0; k < DIM; k++)
+  for (size_t k = 0; k < SMALL_DIM; k++)
     item->vector[k] = dice_below(&w->dice, 20) ? (float)dice_below(&w->dice, 3) - 1.0f : dice_float(&w->dice, 4.0f);
-  for (size_t m = 0; m < SPLITS; m++)
-    item->codes[m] = (uint8_t)dice_below(&w->dice, SUBITEMS);
+  for (size_t m = 0; m < SMALL_SPLITS; m++)
+    item->codes[m] = (uint8_t)dice_below(&w->dice, SMALL_SUBITEMS);
   for (size_t s = 0; s < SUBJECTS; s++)
     item->has_parts[s] = dice_below(&w->dice, 12) > 0;
   for (size_t a = 0; a < N_ATTRIBUTES; a++) {
@@ -243,7 +231,7 @@ struct question {
   const struct space_methods *subject;
   size_t space; /* index of the subject */
   size_t n;
-  float vectors[BATCH][DIM];
+  float vectors[BATCH][SMALL_DIM];
   char filters[BATCH][FILTER_BYTES];
   char excluded_text[BATCH][EXCLUDED][8];
   struct span excluded[BATCH][EXCLUDED];
@@ -310,7 +298,7 @@ static void draw_question(struct world *w, struct searcher *searcher, struct reg
   const char *method = q->subject->methods[dice_below(dice, n_methods)];
   q->n = 1 + dice_below(dice, BATCH);
   for (size_t i = 0; i < q->n; i++) {
-    for (size_t k = 0; k < DIM; k++)
+    for (size_t k = 0; k < SMALL_DIM; k++)
       q->vectors[i][k] = dice_float(dice, 1.0f);
     if (i > 0 && dice_below(dice, 3) == 0) /* queries share a filter */
       memcpy(q->filters[i], q->filters[i - 1], sizeof q->filters[i]);
@@ -320,7 +308,7 @@ static void draw_question(struct world *w, struct searcher *searcher, struct reg
       .space = span_of_str(q->subject->space),
       .method = span_of_str(method),
       .k = some_k[dice_below(dice, sizeof some_k / sizeof some_k[0])],
-      .vector = { q->vectors[i], DIM },
+      .vector = { q->vectors[i], SMALL_DIM },
       .filter = dice_below(dice, w->has_lifetimes ? 2 : 6) ? span_of_str(q->filters[i]) : (struct span){ 0 },
     };
     assert_ok(engine_check_filter(w->engine, &q->queries[i], region));
@@ -482,11 +470,11 @@ static void a_catalogue_answers_like_one_of_the_items_that_are_alive(void **stat
 static enum query_plan plan_of(struct engine *e, struct searcher *searcher, const char *space, const char *method,
                                const char *filter)
 {
-  float vector[DIM] = { 1.0f, 2.0f };
+  float vector[SMALL_DIM] = { 1.0f, 2.0f };
   struct query query = { .space = span_of_str(space),
                          .method = span_of_str(method),
                          .k = 10,
-                         .vector = { vector, DIM },
+                         .vector = { vector, SMALL_DIM },
                          .filter = span_of_str(filter) };
   struct region region = { 0 };
   struct answer answer;

@@ -13,11 +13,10 @@
 #include "tests/support/attribute_model.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/filter_attributes.h"
-#include "tests/support/mol_file.h"
+#include "tests/support/small_models.h"
 #include "tests/support/temp_dir.h"
-#include "tests/support/vector_file.h"
 
-enum { ITEMS = 600, DIM = 8, SPLITS = 4, SUBITEMS = 16, BATCH = 4, STEPS = 30 };
+enum { ITEMS = 600, BATCH = 4, STEPS = 30 };
 
 static const struct subject {
   const char *space;
@@ -53,18 +52,9 @@ struct world {
 
 static void write_models(struct world *w)
 {
-  struct mol_file mol = { .n_query = 2, .n_item = 3, .dim = 4, .hidden = 8, .vector_dim = DIM, .weight = 1.0f };
-  float numbers[SPLITS * SUBITEMS * DIM / SPLITS], matrix[DIM * DIM];
-
   temp_dir_init(&w->dir);
   for (size_t i = 0; i < SUBJECTS; i++)
-    snprintf(w->paths[i], sizeof w->paths[i], "%s/%s.safetensors", w->dir.path, subjects[i].space);
-  dice_fill(&w->dice, numbers, sizeof numbers / sizeof numbers[0], 1.0f);
-  vector_file_write_plain(w->paths[0], "dot", DIM);
-  model_file_write_recjpq(w->paths[1], numbers, SPLITS, SUBITEMS, DIM / SPLITS);
-  dice_fill(&w->dice, matrix, sizeof matrix / sizeof matrix[0], 1.0f);
-  vector_file_write_matrix(w->paths[2], matrix, DIM, DIM);
-  mol_file_write(w->paths[3], &mol, &w->dice);
+    small_model_write(w->dir.path, subjects[i].space, SMALL_REAL, &w->dice, w->paths[i]);
 }
 
 static struct world *open_world(struct attributes attributes, enum engine_backend backend)
@@ -141,17 +131,17 @@ static void put_item(struct world *w, struct item *item)
 {
   struct attribute_value values[MODEL_ATTRIBUTES];
   struct value texts[MODEL_SET_MAX + 1];
-  uint8_t codes[SPLITS];
-  float vector[DIM];
-  struct part parts[] = { { .space = span_of_str("dot"), .vector = { vector, DIM } },
-                          { .space = span_of_str("pq"), .codes = span_of(codes, SPLITS) },
-                          { .space = span_of_str("bilinear"), .vector = { vector, DIM } },
-                          { .space = span_of_str("mol"), .vector = { vector, DIM } } };
+  uint8_t codes[SMALL_SPLITS];
+  float vector[SMALL_DIM];
+  struct part parts[] = { { .space = span_of_str("dot"), .vector = { vector, SMALL_DIM } },
+                          { .space = span_of_str("pq"), .codes = span_of(codes, SMALL_SPLITS) },
+                          { .space = span_of_str("bilinear"), .vector = { vector, SMALL_DIM } },
+                          { .space = span_of_str("mol"), .vector = { vector, SMALL_DIM } } };
   struct item_change change = { .key = span_of_str(item->key), .parts = parts, .attributes = values };
 
-  dice_fill(&w->dice, vector, DIM, 1.0f);
-  for (size_t m = 0; m < SPLITS; m++)
-    codes[m] = (uint8_t)dice_below(&w->dice, SUBITEMS);
+  dice_fill(&w->dice, vector, SMALL_DIM, 1.0f);
+  for (size_t m = 0; m < SMALL_SPLITS; m++)
+    codes[m] = (uint8_t)dice_below(&w->dice, SMALL_SUBITEMS);
   change.n_parts = item->is_there && dice_below(&w->dice, 2) ? 0 : SUBJECTS;
   change.n_attributes = draw_attributes(w, item, texts, values);
   if (change.n_parts + change.n_attributes == 0)
@@ -177,7 +167,7 @@ static void change_items(struct world *w)
 /* ---- Queries ---- */
 
 struct drawn {
-  float vectors[BATCH][DIM];
+  float vectors[BATCH][SMALL_DIM];
   struct span names[BATCH][MODEL_ATTRIBUTES];
   size_t shown[BATCH][MODEL_ATTRIBUTES]; /* [n_shown] the attributes of these names */
   size_t n_shown[BATCH];
@@ -235,13 +225,13 @@ static void draw_query(struct world *w, const struct subject *subject, const cha
   size_t at = d->n++;
   struct query *query = &d->queries[at];
 
-  dice_fill(&w->dice, d->vectors[at], DIM, 1.0f);
+  dice_fill(&w->dice, d->vectors[at], SMALL_DIM, 1.0f);
   d->boosts[at][0] = (struct boost){ .weight = 0.5, .filter = span_of_str("a") };
   d->boosts[at][1] = (struct boost){ .weight = 0.25, .attribute = span_of_str("g"), .half_life_ms = 1000 };
   *query = (struct query){ .space = span_of_str(subject->space),
                            .method = span_of_str(method),
                            .k = some_k[dice_below(&w->dice, 5)],
-                           .vector = { d->vectors[at], DIM },
+                           .vector = { d->vectors[at], SMALL_DIM },
                            .boosts = d->boosts[at],
                            .has_now = true,
                            .now_unix_ms = 1790000001000 };
@@ -357,8 +347,8 @@ static void put_large_items(struct world *w, const struct attributes *attributes
   static char texts[ATTRIBUTE_SET_MAX][ATTRIBUTE_TEXT_MAX];
   struct value set[ATTRIBUTE_SET_MAX];
   struct attribute_value values[SETS];
-  const float vector[DIM] = { 1 };
-  struct part part = { .space = span_of_str("dot"), .vector = { vector, DIM } };
+  const float vector[SMALL_DIM] = { 1 };
+  struct part part = { .space = span_of_str("dot"), .vector = { vector, SMALL_DIM } };
 
   memset(texts, 'x', sizeof texts);
   for (size_t i = 0; i < ATTRIBUTE_SET_MAX; i++) {
@@ -381,10 +371,10 @@ static void hits_with_too_much_to_show_are_refused_but_not_those_of_other_querie
   struct attribute list[SETS];
   struct attributes attributes = { list, SETS };
   struct span names[SETS];
-  const float vector[DIM] = { 1 };
+  const float vector[SMALL_DIM] = { 1 };
   struct query asked = { .space = span_of_str("dot"),
                          .k = LARGE_ITEMS / 2,
-                         .vector = { vector, DIM },
+                         .vector = { vector, SMALL_DIM },
                          .attributes = names,
                          .n_attributes = SETS };
   struct query queries[BATCH] = { asked, asked, asked, asked };
@@ -418,9 +408,9 @@ static void hits_with_too_much_to_show_are_refused_but_not_those_of_other_querie
 
 static void assert_refused(const struct world *w, const char *first, const char *second, const char *reason)
 {
-  const float vector[DIM] = { 1 };
+  const float vector[SMALL_DIM] = { 1 };
   struct span names[] = { span_of_str(first), span_of_str(second) };
-  const struct query query = { .space = span_of_str("dot"), .k = 1, .vector = { vector, DIM }, .attributes = names,
+  const struct query query = { .space = span_of_str("dot"), .k = 1, .vector = { vector, SMALL_DIM }, .attributes = names,
                                .n_attributes = 2 };
   struct method method;
   size_t space;

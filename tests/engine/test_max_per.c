@@ -12,11 +12,10 @@
 #include "tests/support/dice.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/filter_attributes.h"
-#include "tests/support/mol_file.h"
+#include "tests/support/small_models.h"
 #include "tests/support/temp_dir.h"
-#include "tests/support/vector_file.h"
 
-enum { ITEMS = 900, DIM = 8, SPLITS = 4, SUBITEMS = 16, BATCH = 4, ROUNDS = 80, COUNTRIES = 40, EXCLUDED = 300 };
+enum { ITEMS = 900, BATCH = 4, ROUNDS = 80, COUNTRIES = 40, EXCLUDED = 300 };
 
 static const struct subject {
   const char *space;
@@ -35,8 +34,8 @@ struct item {
   struct value values[N_FILTER_ATTRIBUTES]; /* of COUNTRY, YEAR and AVAILABLE */
   struct attribute_value attributes[N_FILTER_ATTRIBUTES];
   char key[8], country[8];
-  uint8_t codes[SPLITS];
-  float vector[DIM];
+  uint8_t codes[SMALL_SPLITS];
+  float vector[SMALL_DIM];
   struct part parts[SUBJECTS];
 };
 
@@ -51,17 +50,9 @@ struct world {
 
 static void write_models(struct world *w)
 {
-  struct mol_file mol = { .n_query = 2, .n_item = 3, .dim = 4, .hidden = 8, .vector_dim = DIM, .weight = 1.0f };
-  float numbers[SPLITS * SUBITEMS * DIM];
-
   temp_dir_init(&w->dir);
   for (size_t i = 0; i < SUBJECTS; i++)
-    snprintf(w->paths[i], sizeof w->paths[i], "%s/%s.safetensors", w->dir.path, subjects[i].space);
-  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-    numbers[i] = (float)dice_below(&w->dice, 7) - 3.0f; /* many scores are equal */
-  vector_file_write_plain(w->paths[0], "dot", DIM);
-  model_file_write_recjpq(w->paths[1], numbers, SPLITS, SUBITEMS, DIM / SPLITS);
-  mol_file_write(w->paths[2], &mol, &w->dice);
+    small_model_write(w->dir.path, subjects[i].space, SMALL_WHOLE, &w->dice, w->paths[i]);
 }
 
 /* A few countries have most items, and their items are alike. */
@@ -86,15 +77,15 @@ static struct item_change draw_item(struct world *w, size_t i)
   *item = (struct item){ 0 };
   snprintf(item->key, sizeof item->key, "%zu", i * 7919 % 10007);
   draw_values(w, item, country);
-  for (size_t k = 0; k < DIM; k++)
+  for (size_t k = 0; k < SMALL_DIM; k++)
     item->vector[k] = (float)((country * 31 + k * 17) % 11) / 4 - 1.0f + dice_float(&w->dice, 0.3f);
-  for (size_t m = 0; m < SPLITS; m++)
-    item->codes[m] = (uint8_t)(dice_below(&w->dice, 3) ? (country + m) % SUBITEMS : dice_below(&w->dice, SUBITEMS));
+  for (size_t m = 0; m < SMALL_SPLITS; m++)
+    item->codes[m] = (uint8_t)(dice_below(&w->dice, 3) ? (country + m) % SMALL_SUBITEMS : dice_below(&w->dice, SMALL_SUBITEMS));
   for (size_t a = 0; a < N_FILTER_ATTRIBUTES; a++)
     item->attributes[a] = (struct attribute_value){ all.v[a].name, item->values[a] };
-  item->parts[0] = (struct part){ .space = span_of_str("dot"), .vector = { item->vector, DIM } };
-  item->parts[1] = (struct part){ .space = span_of_str("pq"), .codes = span_of(item->codes, SPLITS) };
-  item->parts[2] = (struct part){ .space = span_of_str("mol"), .vector = { item->vector, DIM } };
+  item->parts[0] = (struct part){ .space = span_of_str("dot"), .vector = { item->vector, SMALL_DIM } };
+  item->parts[1] = (struct part){ .space = span_of_str("pq"), .codes = span_of(item->codes, SMALL_SPLITS) };
+  item->parts[2] = (struct part){ .space = span_of_str("mol"), .vector = { item->vector, SMALL_DIM } };
   return (struct item_change){ .key = span_of_str(item->key),
                                .parts = item->parts,
                                .n_parts = SUBJECTS,
@@ -288,7 +279,7 @@ static void assert_explained(const struct query *query, const struct answer *ans
 /* ---- Queries ---- */
 
 struct drawn {
-  float vectors[BATCH][DIM];
+  float vectors[BATCH][SMALL_DIM];
   struct span excluded[BATCH][EXCLUDED];
   struct span explained[BATCH][QUERY_EXPLAIN_MAX];
   struct query queries[BATCH];
@@ -305,11 +296,11 @@ static void draw_query(struct world *w, const char *space, const char *method, s
   struct query *query = &d->queries[i];
 
   d->attributes[i] = attribute;
-  dice_fill(&w->dice, d->vectors[i], DIM, 1.0f);
+  dice_fill(&w->dice, d->vectors[i], SMALL_DIM, 1.0f);
   *query = (struct query){ .space = span_of_str(space),
                            .method = span_of_str(method),
                            .k = some_k[dice_below(&w->dice, 5)],
-                           .vector = { d->vectors[i], DIM },
+                           .vector = { d->vectors[i], SMALL_DIM },
                            .exclude = d->excluded[i],
                            .explain = d->explained[i] };
   if (dice_below(&w->dice, 5))
@@ -424,10 +415,10 @@ static void a_value_with_all_of_the_best_items_leaves_room_for_others(void **sta
 {
   enum { VALUES = 6 };
   struct world *w = calloc(1, sizeof *w);
-  const float one[DIM] = { 1 };
+  const float one[SMALL_DIM] = { 1 };
   struct query query = { .space = span_of_str("dot"),
                          .k = 10,
-                         .vector = { one, DIM },
+                         .vector = { one, SMALL_DIM },
                          .max_per = { span_of_str("year"), 2 } };
   struct answer answer = { 0 };
 
@@ -438,8 +429,8 @@ static void a_value_with_all_of_the_best_items_leaves_room_for_others(void **sta
   assert_true(answer.receipt.is_exact && !answer.receipt.has_bound);
   for (size_t i = 0; i < ITEMS; i++) {
     struct attribute_value year = { span_of_str("year"), { .kind = VALUE_INTEGER, .integer = (int64_t)(i % VALUES) } };
-    const float vector[DIM] = { (float)(i % VALUES) + (float)i * 0x1p-12f };
-    struct part part = { .space = span_of_str("dot"), .vector = { vector, DIM } };
+    const float vector[SMALL_DIM] = { (float)(i % VALUES) + (float)i * 0x1p-12f };
+    struct part part = { .space = span_of_str("dot"), .vector = { vector, SMALL_DIM } };
     char key[8];
     snprintf(key, sizeof key, "%zu", i);
     struct item_change change = { .key = span_of_str(key), .parts = &part, .n_parts = 1 };
@@ -462,11 +453,11 @@ static void a_value_with_all_of_the_best_items_leaves_room_for_others(void **sta
 static void a_method_that_finds_few_hits_is_not_asked_for_ever(void **state)
 {
   struct world *w = calloc(1, sizeof *w);
-  const float one[DIM] = { 1 };
+  const float one[SMALL_DIM] = { 1 };
   struct query query = { .space = span_of_str("mol"),
                          .method = span_of_str("average(1)"),
                          .k = 100,
-                         .vector = { one, DIM },
+                         .vector = { one, SMALL_DIM },
                          .max_per = { span_of_str("country"), 99 } };
   struct answer answer = { 0 };
 
@@ -487,8 +478,8 @@ static void a_method_that_finds_few_hits_is_not_asked_for_ever(void **state)
 
 static void assert_refused(const struct world *w, struct max_per max_per, const char *reason)
 {
-  const float vector[DIM] = { 1 };
-  const struct query query = { .space = span_of_str("dot"), .k = 1, .vector = { vector, DIM }, .max_per = max_per };
+  const float vector[SMALL_DIM] = { 1 };
+  const struct query query = { .space = span_of_str("dot"), .k = 1, .vector = { vector, SMALL_DIM }, .max_per = max_per };
   struct method method;
   size_t space;
 

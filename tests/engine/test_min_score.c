@@ -14,11 +14,10 @@
 #include "tests/support/dice.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/filter_attributes.h"
-#include "tests/support/mol_file.h"
+#include "tests/support/small_models.h"
 #include "tests/support/temp_dir.h"
-#include "tests/support/vector_file.h"
 
-enum { HITS = 4, ITEMS = 9000, DIM = 8, SPLITS = 4, SUBITEMS = 16, ROUNDS = 40, METHODS = 6 };
+enum { HITS = 4, ITEMS = 9000, ROUNDS = 40, METHODS = 6 };
 
 static const struct subject {
   const char *space;
@@ -114,22 +113,15 @@ static void an_answer_that_lacks_no_item_has_no_bound(void **state)
 
 static void write_models(struct world *w)
 {
-  struct mol_file mol = { .n_query = 2, .n_item = 3, .dim = 4, .hidden = 8, .vector_dim = DIM, .weight = 1.0f };
-  float numbers[SPLITS * SUBITEMS * DIM / SPLITS];
-
   temp_dir_init(&w->dir);
   for (size_t i = 0; i < SUBJECTS; i++)
-    snprintf(w->paths[i], sizeof w->paths[i], "%s/%s.safetensors", w->dir.path, subjects[i].space);
-  dice_fill(&w->dice, numbers, sizeof numbers / sizeof numbers[0], 1.0f);
-  vector_file_write_plain(w->paths[0], "dot", DIM);
-  model_file_write_recjpq(w->paths[1], numbers, SPLITS, SUBITEMS, DIM / SPLITS);
-  mol_file_write(w->paths[2], &mol, &w->dice);
+    small_model_write(w->dir.path, subjects[i].space, SMALL_REAL, &w->dice, w->paths[i]);
 }
 
 struct item {
   char key[8];
-  uint8_t codes[SPLITS];
-  float vector[DIM];
+  uint8_t codes[SMALL_SPLITS];
+  float vector[SMALL_DIM];
   struct part parts[SUBJECTS];
   struct attribute_value attributes[2];
 };
@@ -142,12 +134,12 @@ static struct item_change draw_item(struct world *w, size_t i, struct item *item
   const struct value year = { .kind = VALUE_INTEGER, .integer = (int64_t)dice_below(&w->dice, 9) };
 
   snprintf(item->key, sizeof item->key, "%zu", i * 7919 % 10007);
-  dice_fill(&w->dice, item->vector, DIM, 1.0f);
-  for (size_t m = 0; m < SPLITS; m++)
-    item->codes[m] = (uint8_t)dice_below(&w->dice, SUBITEMS);
-  item->parts[0] = (struct part){ .space = span_of_str("dot"), .vector = { item->vector, DIM } };
-  item->parts[1] = (struct part){ .space = span_of_str("pq"), .codes = span_of(item->codes, SPLITS) };
-  item->parts[2] = (struct part){ .space = span_of_str("mol"), .vector = { item->vector, DIM } };
+  dice_fill(&w->dice, item->vector, SMALL_DIM, 1.0f);
+  for (size_t m = 0; m < SMALL_SPLITS; m++)
+    item->codes[m] = (uint8_t)dice_below(&w->dice, SMALL_SUBITEMS);
+  item->parts[0] = (struct part){ .space = span_of_str("dot"), .vector = { item->vector, SMALL_DIM } };
+  item->parts[1] = (struct part){ .space = span_of_str("pq"), .codes = span_of(item->codes, SMALL_SPLITS) };
+  item->parts[2] = (struct part){ .space = span_of_str("mol"), .vector = { item->vector, SMALL_DIM } };
   item->attributes[0] = (struct attribute_value){ span_of_str("country"), country };
   item->attributes[1] = (struct attribute_value){ span_of_str("year"), year };
   return (struct item_change){ .key = span_of_str(item->key),
@@ -273,13 +265,13 @@ static bool search_one(struct world *w, const char *space, const char *method)
   const float weight = dice_float(&w->dice, dice_below(&w->dice, 2) ? 0.3f : 30.0f);
   struct boost boost = { .weight = (double)weight, .attribute = span_of_str("year") };
   struct region region = { 0 };
-  float vector[DIM];
+  float vector[SMALL_DIM];
 
-  dice_fill(&w->dice, vector, DIM, 1.0f);
+  dice_fill(&w->dice, vector, SMALL_DIM, 1.0f);
   struct query query = { .space = span_of_str(space),
                          .method = span_of_str(method),
                          .k = some_k[dice_below(&w->dice, 4)],
-                         .vector = { vector, DIM } };
+                         .vector = { vector, SMALL_DIM } };
   if (dice_below(&w->dice, 3) == 0)
     query.filter = span_of_str(filters[dice_below(&w->dice, 3)]);
   if (dice_below(&w->dice, 3) == 0)

@@ -14,12 +14,11 @@
 #include "tests/support/dice.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/filter_attributes.h"
-#include "tests/support/mol_file.h"
+#include "tests/support/small_models.h"
 #include "tests/support/temp_dir.h"
-#include "tests/support/vector_file.h"
 
 /* Enough items that seeds are looked for. */
-enum { ITEMS = 20000, DIM = 8, SPLITS = 4, SUBITEMS = 16, BATCH = 4, ROUNDS = 5, COUNTRIES = 12, EXCLUDED = 300 };
+enum { ITEMS = 20000, BATCH = 4, ROUNDS = 5, COUNTRIES = 12, EXCLUDED = 300 };
 enum { KEY_BYTES = 8, KEY_FACTOR = 7919, KEY_PRIME = 20011, CHANGES = 500, EXPLAINED = 8 };
 
 #define NOW 1700000000000
@@ -39,8 +38,8 @@ static uint64_t seed;
 
 struct item {
   struct value values[N_FILTER_ATTRIBUTES];
-  float vector[DIM];
-  uint8_t codes[SPLITS];
+  float vector[SMALL_DIM];
+  uint8_t codes[SMALL_SPLITS];
   char key[KEY_BYTES], country[KEY_BYTES];
 };
 
@@ -55,17 +54,9 @@ struct world {
 
 static void write_models(struct world *w)
 {
-  struct mol_file mol = { .n_query = 2, .n_item = 3, .dim = 4, .hidden = 8, .vector_dim = DIM, .weight = 1.0f };
-  float numbers[SPLITS * SUBITEMS * DIM];
-
   temp_dir_init(&w->dir);
   for (size_t i = 0; i < SUBJECTS; i++)
-    snprintf(w->paths[i], sizeof w->paths[i], "%s/%s.safetensors", w->dir.path, subjects[i].space);
-  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-    numbers[i] = (float)dice_below(&w->dice, 7) - 3.0f; /* many scores are equal */
-  vector_file_write_plain(w->paths[0], "dot", DIM);
-  model_file_write_recjpq(w->paths[1], numbers, SPLITS, SUBITEMS, DIM / SPLITS);
-  mol_file_write(w->paths[2], &mol, &w->dice);
+    small_model_write(w->dir.path, subjects[i].space, SMALL_WHOLE, &w->dice, w->paths[i]);
 }
 
 /* Prices are skewed, as popularity is, and often equal. Some times are to come. */
@@ -97,10 +88,10 @@ static void draw_item(struct world *w, size_t i)
   *item = (struct item){ 0 };
   snprintf(item->key, sizeof item->key, "%zu", i * KEY_FACTOR % KEY_PRIME);
   draw_values(w, item);
-  for (size_t k = 0; k < DIM; k++)
+  for (size_t k = 0; k < SMALL_DIM; k++)
     item->vector[k] = (float)((kind * 31 + k * 17) % 11) / 4 - 1.0f + dice_float(&w->dice, 0.3f);
-  for (size_t m = 0; m < SPLITS; m++)
-    item->codes[m] = (uint8_t)(dice_below(&w->dice, 3) ? (kind + m) % SUBITEMS : dice_below(&w->dice, SUBITEMS));
+  for (size_t m = 0; m < SMALL_SPLITS; m++)
+    item->codes[m] = (uint8_t)(dice_below(&w->dice, 3) ? (kind + m) % SMALL_SUBITEMS : dice_below(&w->dice, SMALL_SUBITEMS));
 }
 
 /* Put items first..first+n-1 as they are. */
@@ -113,9 +104,9 @@ static void place_items(struct world *w, size_t first, size_t n)
 
   for (size_t i = 0; i < n; i++) {
     struct item *item = &w->items[first + i];
-    parts[i][0] = (struct part){ .space = span_of_str("dot"), .vector = { item->vector, DIM } };
-    parts[i][1] = (struct part){ .space = span_of_str("pq"), .codes = span_of(item->codes, SPLITS) };
-    parts[i][2] = (struct part){ .space = span_of_str("mol"), .vector = { item->vector, DIM } };
+    parts[i][0] = (struct part){ .space = span_of_str("dot"), .vector = { item->vector, SMALL_DIM } };
+    parts[i][1] = (struct part){ .space = span_of_str("pq"), .codes = span_of(item->codes, SMALL_SPLITS) };
+    parts[i][2] = (struct part){ .space = span_of_str("mol"), .vector = { item->vector, SMALL_DIM } };
     for (size_t a = 0; a < N_FILTER_ATTRIBUTES; a++)
       values[i][a] = (struct attribute_value){ all.v[a].name, item->values[a] };
     changes[i] = (struct item_change){ .key = span_of_str(item->key), .parts = parts[i], .n_parts = SUBJECTS };
@@ -357,7 +348,7 @@ static void assert_explained(const struct query *query, const struct answer *ans
 /* ---- Queries ---- */
 
 struct drawn {
-  float vectors[BATCH][DIM];
+  float vectors[BATCH][SMALL_DIM];
   struct boost boosts[BATCH][QUERY_BOOSTS_MAX];
   struct span excluded[BATCH][EXCLUDED];
   struct span explained[BATCH][EXPLAINED];
@@ -389,11 +380,11 @@ static void draw_query(struct world *w, const char *space, const char *method, s
   size_t i = d->n++;
   struct query *query = &d->queries[i];
 
-  dice_fill(dice, d->vectors[i], DIM, 1.0f);
+  dice_fill(dice, d->vectors[i], SMALL_DIM, 1.0f);
   *query = (struct query){ .space = span_of_str(space),
                            .method = span_of_str(method),
                            .k = some_k[dice_below(dice, dice_below(dice, 8) ? 4 : 5)],
-                           .vector = { d->vectors[i], DIM },
+                           .vector = { d->vectors[i], SMALL_DIM },
                            .boosts = d->boosts[i],
                            .n_boosts = dice_below(dice, 8) ? dice_below(dice, 4) : dice_below(dice, QUERY_BOOSTS_MAX + 1),
                            .now_unix_ms = NOW,
@@ -529,9 +520,9 @@ static uint64_t count_evaluated(const struct world *w)
 static void equal_filters_are_evaluated_once(void **state)
 {
   struct world *w = calloc(1, sizeof *w);
-  const float one[DIM] = { 1 };
+  const float one[SMALL_DIM] = { 1 };
   struct boost boost = { .weight = 100, .filter = span_of_str("year = 99") }; /* nobody has it, so all are looked at */
-  struct query query = { .space = span_of_str("dot"), .k = 10, .vector = { one, DIM }, .boosts = &boost, .n_boosts = 1 };
+  struct query query = { .space = span_of_str("dot"), .k = 10, .vector = { one, SMALL_DIM }, .boosts = &boost, .n_boosts = 1 };
   struct query queries[BATCH];
   struct answer answers[BATCH] = { 0 };
   struct region region = { 0 };
@@ -558,9 +549,9 @@ static void the_best_of_both_are_found(void **state)
 {
   static struct ranking all;
   struct world *w = calloc(1, sizeof *w);
-  const float one[DIM] = { 1 };
+  const float one[SMALL_DIM] = { 1 };
   struct boost boost = { .weight = 1, .attribute = span_of_str("price") };
-  struct query query = { .space = span_of_str("dot"), .k = 100, .vector = { one, DIM }, .boosts = &boost, .n_boosts = 1 };
+  struct query query = { .space = span_of_str("dot"), .k = 100, .vector = { one, SMALL_DIM }, .boosts = &boost, .n_boosts = 1 };
   struct answer answer = { 0 };
   struct region region = { 0 };
 

@@ -10,15 +10,11 @@
 #include <cmocka.h>
 
 #include "tests/support/engine_fixture.h"
-#include "tests/support/mol_file.h"
+#include "tests/support/small_models.h"
 #include "tests/support/temp_dir.h"
-#include "tests/support/vector_file.h"
 
 enum {
   ITEMS = 9000, /* several steps of every method */
-  DIM = 8,
-  SPLITS = 4,
-  SUBITEMS = 16,
   BATCH = 5,
   EXCLUDED = 20,
   ROUNDS = 150,
@@ -42,24 +38,16 @@ enum { SUBJECTS = sizeof subjects / sizeof subjects[0] };
 
 static uint64_t seed;
 static struct temp_dir dir;
-static char paths[SUBJECTS][sizeof dir.path + 32];
+static char paths[SUBJECTS][PATH_MAX];
 
 static int write_models(void **state)
 {
   struct dice dice = { seed };
-  struct mol_file mol = { .n_query = 2, .n_item = 3, .dim = 4, .hidden = 8, .vector_dim = DIM, .weight = 1.0f };
-  float numbers[SPLITS * SUBITEMS * DIM];
 
   (void)state;
   temp_dir_init(&dir);
   for (size_t i = 0; i < SUBJECTS; i++)
-    snprintf(paths[i], sizeof paths[i], "%s/%s.safetensors", dir.path, subjects[i].space);
-  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-    numbers[i] = (float)dice_below(&dice, 7) - 3.0f; /* many scores are equal */
-  vector_file_write_plain(paths[0], "dot", DIM);
-  vector_file_write_matrix(paths[1], numbers, DIM, DIM);
-  model_file_write_recjpq(paths[2], numbers, SPLITS, SUBITEMS, DIM / SPLITS);
-  mol_file_write(paths[3], &mol, &dice);
+    small_model_write(dir.path, subjects[i].space, SMALL_WHOLE, &dice, paths[i]);
   return 0;
 }
 
@@ -115,7 +103,7 @@ static void draw_vector(struct dice *dice, float *v)
 {
   bool is_rare = dice_below(dice, 20) == 0;
 
-  for (size_t k = 0; k < DIM; k++)
+  for (size_t k = 0; k < SMALL_DIM; k++)
     v[k] = is_rare ? dice_float(dice, 4.0f) : (float)dice_below(dice, 3) - 1.0f;
 }
 
@@ -124,8 +112,8 @@ static void churn(struct engine *const *engines, size_t n_engines, struct dice *
 {
   struct item_change *changes = calloc(n, sizeof *changes);
   struct part(*parts)[SUBJECTS] = calloc(n, sizeof *parts);
-  float(*vectors)[DIM] = calloc(n, sizeof *vectors);
-  uint8_t(*codes)[SPLITS] = calloc(n, sizeof *codes);
+  float(*vectors)[SMALL_DIM] = calloc(n, sizeof *vectors);
+  uint8_t(*codes)[SMALL_SPLITS] = calloc(n, sizeof *codes);
   char(*keys)[8] = calloc(n, sizeof *keys);
 
   for (size_t i = 0; i < n; i++) {
@@ -134,16 +122,16 @@ static void churn(struct engine *const *engines, size_t n_engines, struct dice *
     change->is_delete = deletes && dice_below(dice, 3) == 0;
     change->parts = parts[i];
     draw_vector(dice, vectors[i]);
-    for (size_t m = 0; m < SPLITS; m++)
-      codes[i][m] = (uint8_t)dice_below(dice, SUBITEMS);
+    for (size_t m = 0; m < SMALL_SPLITS; m++)
+      codes[i][m] = (uint8_t)dice_below(dice, SMALL_SUBITEMS);
     for (size_t s = 0; s < SUBJECTS && !change->is_delete; s++) {
       if (dice_below(dice, 12) == 0 && s + 1 < SUBJECTS)
         continue;
       parts[i][change->n_parts] = (struct part){ .space = span_of_str(subjects[s].space) };
       if (s == 2)
-        parts[i][change->n_parts++].codes = span_of(codes[i], SPLITS);
+        parts[i][change->n_parts++].codes = span_of(codes[i], SMALL_SPLITS);
       else
-        parts[i][change->n_parts++].vector = (struct floats){ vectors[i], DIM };
+        parts[i][change->n_parts++].vector = (struct floats){ vectors[i], SMALL_DIM };
     }
   }
   for (size_t i = 0; i < n_engines; i++)
@@ -160,7 +148,7 @@ static void churn(struct engine *const *engines, size_t n_engines, struct dice *
 struct question {
   const char *method;
   size_t n;
-  float vectors[BATCH][DIM];
+  float vectors[BATCH][SMALL_DIM];
   char excluded_text[EXCLUDED][8];
   struct span excluded[EXCLUDED];
   struct query queries[BATCH];
@@ -184,7 +172,7 @@ static void draw_question(struct dice *dice, struct question *q)
       .space = span_of_str(subject->space),
       .method = span_of_str(q->method),
       .k = some_k[dice_below(dice, sizeof some_k / sizeof some_k[0])],
-      .vector = { q->vectors[i], DIM },
+      .vector = { q->vectors[i], SMALL_DIM },
       .exclude = q->excluded,
       .n_exclude = dice_below(dice, 2) ? 0 : dice_below(dice, EXCLUDED),
     };
