@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the Python client and of the examples in other languages, with a real Kafka broker and one daemon."""
+"""Tests of the clients for Python and Java, and of the examples, with a real Kafka broker and one daemon."""
 
 import dataclasses
 import re
@@ -49,6 +49,7 @@ def config_in(folder):
     spaces = {}
     for name, tensors, metadata in (
             ("films", {}, {"sluice.similarity": "dot", "sluice.dim": "2"}),
+            ("java", {}, {"sluice.similarity": "dot", "sluice.dim": "2"}),
             ("wide", {}, {"sluice.similarity": "dot", "sluice.dim": str(DIM)}),
             ("codes", {"centroids": np.arange(16, dtype=np.float32).reshape(2, 4, 2)},
              {"sluice.similarity": "recjpq"})):
@@ -288,12 +289,59 @@ class Examples(Case):
         self.assertEqual(duplicates, "duplicates: 1")
         self.assertRegex(without, r'^without alien: .*"hits":\[\{"key":"heat","score":1\.0\},\{"key":"ran"')
 
-    def test_java(self):
-        said = self.run_example("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Dpatience_s={int(PATIENCE_S)}",
-                                "-cp", "build/deps/kafka/*", "examples/java/Films.java", broker.bootstrap)
-        lines = re.findall(r"^(?:answer|duplicates|without|error).*$", said, re.MULTILINE)
-        self.assertEqual(lines[:3], ["answer: alien=3.0 heat=1.0", "duplicates: 1", "without alien: heat=1.0 ran=0.0"])
-        self.assertIn("BAD_QUERY", lines[3])
+
+class JavaClient(Case):
+    """The client in clients/java, compiled with its tests."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        folder = harness.tempfile.TemporaryDirectory(prefix="sluice-java-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.jars = f"{folder.name}:{data.ROOT}/build/deps/kafka/*"
+        sources = [*(data.ROOT / "clients/java/src/main/java").rglob("*.java"),
+                   *(data.ROOT / "tests/clients/java").rglob("*.java")]
+        done = subprocess.run(["javac", "-Xlint:all", "-Werror", "--release", "17", "-cp", "build/deps/kafka/*",
+                               "-d", folder.name, *map(str, sources)], cwd=data.ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def java(self, *words):
+        done = subprocess.run(["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+                               f"-Dpatience_s={int(PATIENCE_S)}", "-cp", self.jars, *words],
+                              cwd=data.ROOT, capture_output=True, text=True, timeout=120 * SLOWNESS)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def test_the_book_of_requests(self):
+        self.assertIn("8 tests passed", self.java("sluice.client.PendingTest"))
+
+    def test_items_and_queries(self):
+        self.assertIn("7 tests passed",
+                      self.java("sluice.client.DaemonTest", broker.bootstrap, str(int(PATIENCE_S))))
+
+    def test_queries_without_a_daemon(self):
+        for topic in ("java.queries", "java.answers"):
+            broker.create_topic(topic, 1)
+        said = self.java("sluice.client.QueriesTest", broker.bootstrap, str(int(PATIENCE_S)), "java.queries",
+                         "java.answers")
+        self.assertIn("6 tests passed", said)
+
+    def test_the_example(self):
+        said = self.java("examples/java/Films.java", broker.bootstrap)
+        lines = re.findall(r"^(?:answer|without|error).*$", said, re.MULTILINE)
+        self.assertEqual(lines[:2], ["answer: alien=3.0 heat=1.0, exact", "without alien: heat=1.0 ran=0.0"])
+        self.assertRegex(lines[2], "error: BAD_QUERY: .*2")
+
+    def test_the_page(self):
+        page = (data.ROOT / "clients" / "java" / "README.md").read_text()
+        (program,) = re.findall(r"^```java\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+        program = program.replace("127.0.0.1:9092", broker.bootstrap)
+        program = program.replace("ofSeconds(5)", f"ofSeconds({int(PATIENCE_S)})")
+        with harness.tempfile.TemporaryDirectory(prefix="sluice-page-") as folder:
+            path = harness.Path(folder, "Use.java")
+            path.write_text(program)
+            said = self.java(str(path))
+        self.assertRegex(said, r"alien 3\.0\nheat 1\.0\ntrue\nalien 1979\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+package sluice.client;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeoutException;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.PartitionInfo;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.InterruptException;
+import org.apache.kafka.common.errors.WakeupException;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+
+/**
+ * Sends queries and returns their answers: one producer, one reader of the answer topic, any number of threads. Keep
+ * one for the whole process: opening takes far longer than a query.
+ */
+public final class Queries implements AutoCloseable {
+  private static final Map<String, Object> PRODUCER = Map.of("linger.ms", "0", "max.block.ms", "5000");
+  // Offsets are never committed. If the topic was created anew, its beginning is read, so that no answer is missed.
+  private static final Map<String, Object> CONSUMER = Map.of("enable.auto.commit", "false", "auto.offset.reset",
+                                                             "earliest", "allow.auto.create.topics", "false");
+  private static final Duration POLL = Duration.ofMillis(50), AFTER_ERROR = Duration.ofMillis(200);
+  private static final Duration LIST_TIMEOUT = Duration.ofMillis(500); // meanwhile no answers are read
+  private static final Duration MARGIN = Duration.ofMillis(200);
+  private static final int REMEMBER = 100_000;
+
+  private final String queriesTopic, answersTopic;
+  private final Pending<Answer> pending = new Pending<>(REMEMBER);
+  private final KafkaProducer<byte[], byte[]> producer;
+  private final KafkaConsumer<byte[], byte[]> consumer;
+  private final Set<TopicPartition> partitions = new HashSet<>();
+  private final Duration refresh;
+  private final Thread reader = new Thread(this::read, "sluice answers");
+  private volatile boolean closing;
+
+  /** Topics are those of a daemon's defaults. See the other constructor. */
+  public Queries(Map<String, Object> kafka) {
+    this(kafka, "sluice.queries", "sluice.answers", Duration.ofSeconds(10));
+  }
+
+  /**
+   * @param kafka properties of Kafka's clients, for producer and consumer both; at least bootstrap.servers
+   * @param refresh how often new partitions of the answer topic are looked for
+   * @throws KafkaException there are no brokers, or no such topic
+   */
+  public Queries(Map<String, Object> kafka, String queriesTopic, String answersTopic, Duration refresh) {
+    this.queriesTopic = queriesTopic;
+    this.answersTopic = answersTopic;
+    this.refresh = refresh;
+    // partitionsFor() answers from what the consumer knows: let it ask as often as we look.
+    Map<String, Object> own = Settings.with(Map.of("metadata.max.age.ms", refresh.toMillis()), CONSUMER);
+    consumer = new KafkaConsumer<>(Settings.with(kafka, own), new ByteArrayDeserializer(), new ByteArrayDeserializer());
+    try {
+      // Before the first query is sent, so that no answer can be missed. Without a group: all partitions.
+      partitions.addAll(partitionsOf(consumer.partitionsFor(answersTopic)));
+      if (partitions.isEmpty()) {
+        throw new KafkaException("there is no topic " + answersTopic);
+      }
+      consumer.assign(partitions);
+      consumer.endOffsets(partitions).forEach(consumer::seek);
+      producer = new KafkaProducer<>(Settings.with(kafka, PRODUCER), new ByteArraySerializer(),
+                                     new ByteArraySerializer());
+    } catch (RuntimeException error) {
+      consumer.close();
+      throw error;
+    }
+    reader.setDaemon(true);
+    reader.start();
+  }
+
+  /**
+   * Sends a query and returns the future of its answer. It ends with a QueryException if the daemon answers with an
+   * error, a TimeoutException if there is no answer in time, and a KafkaException if Kafka does not take the query.
+   *
+   * <p>The query's deadline is a little earlier, by a tenth of the timeout and at most 0.2 s, so that the daemon's error
+   * arrives: the clocks of client and daemon must agree. Callbacks of the future must not block; they may submit.
+   */
+  public CompletableFuture<Answer> submit(Query query, Duration timeout) {
+    Duration tenth = timeout.dividedBy(10), margin = tenth.compareTo(MARGIN) < 0 ? tenth : MARGIN;
+    long deadline = System.currentTimeMillis() + timeout.minus(margin).toMillis();
+    Pending.Request<Answer> request = pending.add(timeout);
+    byte[] key = request.id().getBytes(StandardCharsets.UTF_8);
+
+    try {
+      // The answer has its query's key: answers to other clients are not even parsed.
+      producer.send(new ProducerRecord<>(queriesTopic, key, query.message(request.id(), deadline)), (at, error) -> {
+        if (error != null) {
+          pending.fail(request.id(), error);
+        }
+      });
+    } catch (KafkaException | IllegalStateException error) {
+      pending.fail(request.id(), error);
+    }
+    return request.future();
+  }
+
+  /** Sends a query and waits for its answer. Not in a callback of a future: use submit() there. */
+  public Answer ask(Query query, Duration timeout) throws InterruptedException, TimeoutException {
+    if (Thread.currentThread() == reader) {
+      throw new IllegalStateException("ask() in a callback would wait for an answer that nobody reads: use submit()");
+    }
+    try {
+      return submit(query, timeout).get();
+    } catch (ExecutionException error) {
+      Throwable cause = error.getCause();
+      if (cause instanceof TimeoutException) {
+        throw (TimeoutException) new TimeoutException("no answer within " + timeout).initCause(cause);
+      }
+      throw cause instanceof RuntimeException known ? known : new KafkaException(cause);
+    }
+  }
+
+  public Counters counters() {
+    return pending.counters();
+  }
+
+  /** Stops reading. Requests that are open end with an IllegalStateException. A second call does nothing. */
+  @Override
+  public void close() {
+    closing = true;
+    consumer.wakeup();
+    producer.close(Duration.ZERO);
+    if (Thread.currentThread() != reader) {
+      try {
+        reader.join();
+      } catch (InterruptedException error) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  private void read() {
+    long refreshed = System.nanoTime();
+
+    try {
+      while (!closing) {
+        try {
+          consumer.poll(POLL).forEach(this::take);
+          if (System.nanoTime() - refreshed > refresh.toNanos()) {
+            refreshed = System.nanoTime();
+            addNewPartitions();
+          }
+        } catch (WakeupException | InterruptException error) {
+          break;
+        } catch (KafkaException error) {
+          Thread.sleep(AFTER_ERROR.toMillis()); // it may pass: a login that is refused for a moment
+        }
+      }
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+    } finally {
+      closing = true;
+      pending.close();
+      consumer.close(Duration.ZERO);
+    }
+  }
+
+  private void take(ConsumerRecord<byte[], byte[]> record) {
+    if (record.key() != null && record.value() != null) {
+      pending.answer(new String(record.key(), StandardCharsets.UTF_8), () -> answerOf(record.value()));
+    }
+  }
+
+  private static Answer answerOf(byte[] value) throws IOException {
+    JsonNode message = Json.parse(value), error = message.get("error");
+
+    if (error != null) {
+      throw new QueryException(error.path("code").asText(), error.path("message").asText());
+    }
+    return Answer.of(message);
+  }
+
+  /** Reads partitions that the topic has grown by from their beginning. */
+  private void addNewPartitions() {
+    List<TopicPartition> added = partitionsOf(consumer.partitionsFor(answersTopic, LIST_TIMEOUT));
+
+    added.removeAll(partitions);
+    if (!added.isEmpty()) {
+      partitions.addAll(added);
+      consumer.assign(partitions); // those that were assigned go on where they are
+      consumer.seekToBeginning(added);
+    }
+  }
+
+  private List<TopicPartition> partitionsOf(List<PartitionInfo> found) {
+    List<TopicPartition> out = new ArrayList<>();
+
+    if (found != null) {
+      found.forEach(partition -> out.add(new TopicPartition(answersTopic, partition.partition())));
+    }
+    return out;
+  }
+}

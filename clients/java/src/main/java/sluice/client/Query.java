@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+package sluice.client;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.List;
+
+/**
+ * What to look for. Each method changes the query and returns it; submitting copies it. Id and deadline are the
+ * client's. docs/protocol.md and proto/sluice.proto say what the fields mean.
+ */
+public final class Query {
+  private final ObjectNode fields = Json.object();
+
+  private Query(String space, int k) {
+    fields.put("space", space).put("k", k);
+  }
+
+  /** A query for the k best items of a space, by a vector. */
+  public static Query of(String space, int k, float... vector) {
+    Query query = new Query(space, k);
+    query.fields.set("vector", Json.numbers(vector));
+    return query;
+  }
+
+  /** A query for the k items most similar to an item. */
+  public static Query like(String space, int k, String key) {
+    return new Query(space, k).set("like", key);
+  }
+
+  /** Only items that the filter admits; $1 stands for the first parameter. */
+  public Query filter(String text, Object... parameters) {
+    fields.put("filter", text);
+    ArrayNode list = fields.putArray("parameters");
+    for (Object parameter : parameters) {
+      list.add(Json.of(parameter));
+    }
+    return this;
+  }
+
+  /** Wait for a state of the catalogue that includes these writes. */
+  public Query atLeast(Positions positions) {
+    fields.set("at_least", Json.positions(positions));
+    return this;
+  }
+
+  /** Without what a user has seen; the state of the seen items includes these writes. */
+  public Query excludeSeenBy(String user, Positions atLeastSeen) {
+    fields.set("at_least_seen", Json.positions(atLeastSeen));
+    return set("exclude_seen_by", user);
+  }
+
+  /** Without these items. */
+  public Query exclude(List<String> keys) {
+    return set("exclude", keys);
+  }
+
+  /** Return these attributes with each hit. */
+  public Query attributes(String... names) {
+    return set("attributes", names);
+  }
+
+  /** Set any other field: a number, a text, a list, a map, or a JsonNode. */
+  public Query set(String field, Object value) {
+    fields.set(field, Json.of(value));
+    return this;
+  }
+
+  byte[] message(String id, long deadlineUnixMs) {
+    return Json.bytes(fields.deepCopy().put("id", id).put("deadline_unix_ms", deadlineUnixMs));
+  }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+package sluice.client;
+
+import static sluice.client.PendingTest.check;
+import static sluice.client.PendingTest.failureOf;
+
+import java.time.Duration;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeoutException;
+import java.util.function.BooleanSupplier;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewPartitions;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.serialization.StringSerializer;
+
+/**
+ * Tests of queries on a real broker. This program is the daemon, too: it writes the answers. Arguments: the broker, the
+ * seconds of patience, and two topics, of which the second has one partition.
+ */
+public final class QueriesTest {
+  private static final Duration LONG = Duration.ofMinutes(10), REFRESH = Duration.ofMillis(200);
+  private final Map<String, Object> kafka;
+  private final Duration patience;
+  private final String questions, answers;
+  private final KafkaProducer<String, String> daemon;
+
+  private QueriesTest(String[] arguments) {
+    kafka = Map.of("bootstrap.servers", arguments[0]);
+    patience = Duration.ofSeconds(Long.parseLong(arguments[1]));
+    questions = arguments[2];
+    answers = arguments[3];
+    daemon = new KafkaProducer<>(Map.of("bootstrap.servers", arguments[0], "metadata.max.age.ms", "100"),
+                                 new StringSerializer(), new StringSerializer());
+  }
+
+  private Queries open() {
+    return new Queries(kafka, questions, answers, REFRESH);
+  }
+
+  private void await(BooleanSupplier isSo, Object shown) throws InterruptedException {
+    for (long end = System.nanoTime() + patience.toNanos(); !isSo.getAsBoolean();) {
+      check(System.nanoTime() < end, shown);
+      Thread.sleep(5);
+    }
+  }
+
+  private void answer(int partition, String key, String message) throws Exception {
+    daemon.send(new ProducerRecord<>(answers, partition, key, message)).get();
+  }
+
+  private void answersOfOthersAndAnswersThatAreNoneHurtNobody() throws Exception {
+    try (Queries queries = open()) {
+      CompletableFuture<Answer> open = queries.submit(Query.of("films", 1, 1, 0), LONG);
+      answer(0, "somebody else's", "{}");
+      answer(0, "somebody else's", "{");
+      daemon.send(new ProducerRecord<>(answers, 0, null, "{}")).get();
+      await(() -> queries.counters().foreign() == 2, queries.counters());
+      check(!open.isDone(), "an open query");
+    }
+  }
+
+  private void closingEndsWhatIsOpen() {
+    Queries queries = open();
+    CompletableFuture<Answer> open = queries.submit(Query.of("films", 1, 1, 0), LONG);
+    queries.close();
+    queries.close();
+    check(failureOf(open) instanceof RuntimeException, "an open query");
+  }
+
+  private void aQueryWithoutAnAnswerTimesOut() {
+    try (Queries queries = open()) {
+      Throwable failure = failureOf(queries.submit(Query.of("films", 1, 1, 0), Duration.ofMillis(50)));
+      check(failure instanceof TimeoutException, failure);
+      check(queries.counters().timedOut() == 1, queries.counters());
+    }
+  }
+
+  private void partitionsThatAreAddedAreReadFromTheirBeginning() throws Exception {
+    try (Queries queries = open(); Admin admin = Admin.create(kafka)) {
+      admin.createPartitions(Map.of(answers, NewPartitions.increaseTo(3))).all().get();
+      await(() -> daemon.partitionsFor(answers).size() == 3, "partitions");
+      answer(2, "somebody else's", "{}");
+      await(() -> queries.counters().foreign() == 1, queries.counters());
+      answer(0, "somebody else's", "{}"); // those of before are read on, and nothing is read twice
+      await(() -> queries.counters().foreign() == 2, queries.counters());
+    }
+  }
+
+  private void aTopicThatDoesNotExistIsNamed() {
+    try {
+      new Queries(kafka, questions, "no.such.topic", REFRESH).close();
+      throw new AssertionError("there is a topic");
+    } catch (KafkaException error) {
+      check(error.getMessage().contains("no.such.topic"), error);
+    }
+  }
+
+  private void numbersThatAreNotFiniteAreRefused() {
+    try {
+      Query.of("films", 1, Float.NaN);
+      throw new AssertionError("a query with NaN");
+    } catch (IllegalArgumentException error) {
+      check(error.getMessage().contains("not finite"), error);
+    }
+  }
+
+  public static void main(String[] arguments) throws Exception {
+    QueriesTest test = new QueriesTest(arguments);
+    test.answersOfOthersAndAnswersThatAreNoneHurtNobody();
+    test.closingEndsWhatIsOpen();
+    test.aQueryWithoutAnAnswerTimesOut();
+    test.partitionsThatAreAddedAreReadFromTheirBeginning();
+    test.aTopicThatDoesNotExistIsNamed();
+    test.numbersThatAreNotFiniteAreRefused();
+    System.out.println("6 tests passed");
+  }
+}
