@@ -71,9 +71,9 @@ public final class DaemonTest {
     putFilms();
     try (SeenItems seen = new SeenItems(kafka)) {
       seen.add("java user", List.of("alien", "ran"));
-      expect("heat", query().excludeSeenBy("java user", seen.flush()));
+      expect("heat", query().excludeSeenBy("java user").atLeastSeen(seen.flush()));
       Positions forgotten = seen.forget("java user").get();
-      expect("alien heat ran", query().excludeSeenBy("java user", forgotten));
+      expect("alien heat ran", query().excludeSeenBy("java user").atLeastSeen(forgotten));
     }
   }
 

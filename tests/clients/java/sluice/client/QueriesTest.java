@@ -4,7 +4,10 @@ package sluice.client;
 import static sluice.client.PendingTest.check;
 import static sluice.client.PendingTest.failureOf;
 
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.time.Instant;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeoutException;
@@ -98,13 +101,28 @@ public final class QueriesTest {
     }
   }
 
-  private void numbersThatAreNotFiniteAreRefused() {
-    try {
-      Query.of("films", 1, Float.NaN);
-      throw new AssertionError("a query with NaN");
-    } catch (IllegalArgumentException error) {
-      check(error.getMessage().contains("not finite"), error);
+  private static void numbersThatAreNotFiniteAreRefused() {
+    List<Runnable> tries = List.of(() -> Query.of("films", 1, Float.NaN),
+                                   () -> new Item().vector("films", 1, Float.NEGATIVE_INFINITY),
+                                   () -> new Item().attribute("price", Double.NaN),
+                                   () -> Query.of("films", 1, 1).filter("a in $1", List.of(1.0, Double.NaN)));
+    for (Runnable one : tries) {
+      try {
+        one.run();
+      } catch (IllegalArgumentException error) {
+        check(error.getMessage().contains("not finite"), error);
+        continue;
+      }
+      throw new AssertionError("a number that is not finite");
     }
+  }
+
+  private static void timesAreMillisecondsAlsoInLists() {
+    Instant time = Instant.ofEpochMilli(1_700_000_000_123L);
+    String item = new String(new Item().attribute("at", time).message(), StandardCharsets.UTF_8);
+    check(item.equals("{\"attributes\":{\"at\":1700000000123}}"), item);
+    byte[] query = Query.of("films", 1, 1).filter("at in $1", List.of(time)).message("id", 5);
+    check(new String(query, StandardCharsets.UTF_8).contains("\"parameters\":[[1700000000123]]"), item);
   }
 
   public static void main(String[] arguments) throws Exception {
@@ -114,7 +132,8 @@ public final class QueriesTest {
     test.aQueryWithoutAnAnswerTimesOut();
     test.partitionsThatAreAddedAreReadFromTheirBeginning();
     test.aTopicThatDoesNotExistIsNamed();
-    test.numbersThatAreNotFiniteAreRefused();
-    System.out.println("6 tests passed");
+    numbersThatAreNotFiniteAreRefused();
+    timesAreMillisecondsAlsoInLists();
+    System.out.println("7 tests passed");
   }
 }

@@ -9,7 +9,7 @@ public final class Item {
 
   /** The item's vector in a space. */
   public Item vector(String space, float... vector) {
-    message.withObject("/parts").putObject(space).set("vector", Json.numbers(vector));
+    message.withObject("/parts").putObject(space).set("vector", Json.of(vector));
     return this;
   }
 

@@ -1,16 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 package sluice.client;
 
+import com.fasterxml.jackson.core.JsonGenerator;
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.JsonSerializer;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.SerializerProvider;
+import com.fasterxml.jackson.databind.module.SimpleModule;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 
 /** Messages as JSON. */
 final class Json {
-  private static final ObjectMapper MAPPER = new ObjectMapper();
+  private static final ObjectMapper MAPPER =
+      new ObjectMapper().registerModule(new SimpleModule().addSerializer(Instant.class, new Times()));
+
+  /** Times are milliseconds since 1970. */
+  private static final class Times extends JsonSerializer<Instant> {
+    @Override
+    public void serialize(Instant time, JsonGenerator out, SerializerProvider provider) throws IOException {
+      out.writeNumber(time.toEpochMilli());
+    }
+  }
 
   private Json() {}
 
@@ -18,24 +32,21 @@ final class Json {
     return MAPPER.createObjectNode();
   }
 
-  /** The value as the daemon takes it: numbers, texts, truth values, lists and arrays of them, times, null. */
+  /**
+   * The value as the daemon takes it: numbers, texts, truth values, times, lists and arrays of them, null. Throws
+   * IllegalArgumentException for numbers that no message can have.
+   */
   static JsonNode of(Object value) {
-    if (value instanceof Instant) {
-      return MAPPER.valueToTree(((Instant) value).toEpochMilli());
-    }
-    return MAPPER.valueToTree(value);
+    JsonNode node = MAPPER.valueToTree(value);
+    verifyFinite(node);
+    return node;
   }
 
-  /** Throws IllegalArgumentException for numbers that no message can have. */
-  static ArrayNode numbers(float[] vector) {
-    ArrayNode numbers = MAPPER.createArrayNode();
-    for (float number : vector) {
-      if (!Float.isFinite(number)) {
-        throw new IllegalArgumentException("the vector has a number that is not finite: " + number);
-      }
-      numbers.add(number);
+  private static void verifyFinite(JsonNode node) {
+    if (node.isFloatingPointNumber() && !Double.isFinite(node.doubleValue())) {
+      throw new IllegalArgumentException("a number that is not finite: " + node);
     }
-    return numbers;
+    node.forEach(Json::verifyFinite);
   }
 
   static ArrayNode positions(Positions positions) {
@@ -48,7 +59,7 @@ final class Json {
     return message.toString().getBytes(StandardCharsets.UTF_8);
   }
 
-  static JsonNode parse(byte[] bytes) throws java.io.IOException {
+  static JsonNode parse(byte[] bytes) throws IOException {
     return MAPPER.readTree(bytes);
   }
 }

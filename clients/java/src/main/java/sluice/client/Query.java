@@ -19,7 +19,7 @@ public final class Query {
   /** A query for the k best items of a space, by a vector. */
   public static Query of(String space, int k, float... vector) {
     Query query = new Query(space, k);
-    query.fields.set("vector", Json.numbers(vector));
+    query.fields.set("vector", Json.of(vector));
     return query;
   }
 
@@ -44,10 +44,15 @@ public final class Query {
     return this;
   }
 
-  /** Without what a user has seen; the state of the seen items includes these writes. */
-  public Query excludeSeenBy(String user, Positions atLeastSeen) {
-    fields.set("at_least_seen", Json.positions(atLeastSeen));
+  /** Without what a user has seen. */
+  public Query excludeSeenBy(String user) {
     return set("exclude_seen_by", user);
+  }
+
+  /** Wait for a state of what users have seen that includes these writes. */
+  public Query atLeastSeen(Positions positions) {
+    fields.set("at_least_seen", Json.positions(positions));
+    return this;
   }
 
   /** Without these items. */
