@@ -59,7 +59,7 @@ def config_in(folder):
     return {"kafka": {"bootstrap.servers": broker.bootstrap}, "store": {"path": f"{folder}/store"}, "spaces": spaces,
             "catalogue": {"kafka": {"fetch.wait.max.ms": 100}}, "seen": {"topic": "sluice.seen"},
             "query": {"at_least_timeout_ms": int(20000 * SLOWNESS)},
-            "attributes": {"year": "integer", "country": "keyword"}}
+            "attributes": {"year": "integer", "country": "keyword", "tags": "keywords"}}
 
 
 def url():
@@ -313,7 +313,7 @@ class JavaClient(Case):
         return done.stdout
 
     def test_the_book_of_requests(self):
-        self.assertIn("8 tests passed", self.java("sluice.client.PendingTest"))
+        self.assertIn("9 tests passed", self.java("sluice.client.PendingTest"))
 
     def test_items_and_queries(self):
         self.assertIn("7 tests passed",
@@ -324,7 +324,7 @@ class JavaClient(Case):
             broker.create_topic(topic, 1)
         said = self.java("sluice.client.QueriesTest", broker.bootstrap, str(int(PATIENCE_S)), "java.queries",
                          "java.answers")
-        self.assertIn("7 tests passed", said)
+        self.assertIn("11 tests passed", said)
 
     def test_the_example(self):
         said = self.java("examples/java/Films.java", broker.bootstrap)

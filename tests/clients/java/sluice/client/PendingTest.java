@@ -4,6 +4,7 @@ package sluice.client;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeoutException;
 
 /** Tests of the book of requests: every one ends once, and every answer is counted once. */
@@ -25,7 +26,7 @@ public final class PendingTest {
   }
 
   static void anAnswerEndsItsRequestAndTheNextOneIsADuplicate() {
-    Pending<String> pending = new Pending<>(10);
+    Pending<String> pending = new Pending<>(10, Runnable::run);
     var first = pending.add(LONG);
     var second = pending.add(LONG);
     pending.answer(second.id(), () -> "b");
@@ -36,17 +37,23 @@ public final class PendingTest {
     check(pending.counters().equals(new Counters(2, 2, 0, 0, 0, 1, 1)), pending.counters());
   }
 
-  static void aRequestWhoseTimeIsOverIsGivenUpAndItsAnswerIsLateOnce() {
-    Pending<String> pending = new Pending<>(10);
+  static void aRequestWhoseTimeIsOverIsGivenUpAndItsAnswerIsLateOnce() throws InterruptedException {
+    Pending<String> pending = new Pending<>(10, Runnable::run);
+    var forever = pending.add(Duration.ofSeconds(Long.MAX_VALUE));
     var request = pending.add(Duration.ofMillis(1));
-    check(failureOf(request.future()) instanceof TimeoutException, "timeout");
+    pending.note(new IllegalStateException("no login"));
+    Thread.sleep(2);
+    pending.expire();
+    Throwable failure = failureOf(request.future());
+    check(failure instanceof TimeoutException && failure.getCause().getMessage().equals("no login"), failure);
     pending.answer(request.id(), () -> "a");
     pending.answer(request.id(), () -> "a");
-    check(pending.counters().equals(new Counters(1, 0, 1, 0, 1, 1, 0)), pending.counters());
+    check(!forever.future().isDone(), "a request without end");
+    check(pending.counters().equals(new Counters(2, 0, 1, 0, 1, 1, 0)), pending.counters());
   }
 
   static void aCancelledRequestIsGivenUp() {
-    Pending<String> pending = new Pending<>(10);
+    Pending<String> pending = new Pending<>(10, Runnable::run);
     var request = pending.add(LONG);
     request.future().cancel(false);
     pending.answer(request.id(), () -> "a");
@@ -54,7 +61,7 @@ public final class PendingTest {
   }
 
   static void anAnswerThatCannotBeMadeIsTheError() {
-    Pending<String> pending = new Pending<>(10);
+    Pending<String> pending = new Pending<>(10, Runnable::run);
     var request = pending.add(LONG);
     pending.answer(request.id(), () -> { throw new QueryException("BAD_QUERY", "k"); });
     check(failureOf(request.future()) instanceof QueryException, "the error");
@@ -62,7 +69,7 @@ public final class PendingTest {
   }
 
   static void aRequestThatWasNotSentMayBeAnsweredAllTheSame() {
-    Pending<String> pending = new Pending<>(10);
+    Pending<String> pending = new Pending<>(10, Runnable::run);
     var request = pending.add(LONG);
     pending.fail(request.id(), new IllegalStateException("no broker"));
     pending.fail(request.id(), new IllegalStateException("again"));
@@ -72,18 +79,25 @@ public final class PendingTest {
   }
 
   static void onlySoManyGivenUpRequestsAreRemembered() {
-    Pending<String> pending = new Pending<>(1);
+    Pending<String> pending = new Pending<>(1, Runnable::run);
     var first = pending.add(LONG);
     var second = pending.add(LONG);
-    first.future().cancel(false);
-    second.future().cancel(false);
+    pending.fail(first.id(), new IllegalStateException("no broker"));
+    pending.fail(second.id(), new IllegalStateException("no broker"));
     pending.answer(first.id(), () -> "a");
     pending.answer(second.id(), () -> "a");
-    check(pending.counters().equals(new Counters(2, 0, 2, 0, 1, 1, 0)), pending.counters());
+    check(pending.counters().equals(new Counters(2, 0, 0, 2, 1, 1, 0)), pending.counters());
+  }
+
+  static void aClosedExecutorDoesNotHoldUpTheEnd() {
+    Pending<String> pending = new Pending<>(10, run -> { throw new RejectedExecutionException(); });
+    var request = pending.add(LONG);
+    pending.fail(request.id(), new IllegalStateException("no broker"));
+    check(failureOf(request.future()).getMessage().equals("no broker"), "the error");
   }
 
   static void closingEndsOpenRequestsAndRefusesNewOnes() {
-    Pending<String> pending = new Pending<>(10);
+    Pending<String> pending = new Pending<>(10, Runnable::run);
     var request = pending.add(LONG);
     pending.close();
     pending.close();
@@ -99,7 +113,7 @@ public final class PendingTest {
 
   static void ofManyThreadsEveryRequestEndsOnce() throws InterruptedException {
     final int requests = 20_000;
-    Pending<String> pending = new Pending<>(requests);
+    Pending<String> pending = new Pending<>(requests, Runnable::run);
     Thread[] threads = new Thread[4];
     for (int i = 0; i < threads.length; i++) {
       threads[i] = new Thread(() -> {
@@ -126,8 +140,9 @@ public final class PendingTest {
     anAnswerThatCannotBeMadeIsTheError();
     aRequestThatWasNotSentMayBeAnsweredAllTheSame();
     onlySoManyGivenUpRequestsAreRemembered();
+    aClosedExecutorDoesNotHoldUpTheEnd();
     closingEndsOpenRequestsAndRefusesNewOnes();
     ofManyThreadsEveryRequestEndsOnce();
-    System.out.println("8 tests passed");
+    System.out.println("9 tests passed");
   }
 }

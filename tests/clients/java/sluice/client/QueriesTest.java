@@ -12,6 +12,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeoutException;
 import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -43,9 +44,9 @@ public final class QueriesTest {
     return new Queries(kafka, questions, answers, REFRESH);
   }
 
-  private void await(BooleanSupplier isSo, Object shown) throws InterruptedException {
+  private void await(BooleanSupplier isSo, Supplier<Object> shown) throws InterruptedException {
     for (long end = System.nanoTime() + patience.toNanos(); !isSo.getAsBoolean();) {
-      check(System.nanoTime() < end, shown);
+      check(System.nanoTime() < end, shown.get());
       Thread.sleep(5);
     }
   }
@@ -60,7 +61,7 @@ public final class QueriesTest {
       answer(0, "somebody else's", "{}");
       answer(0, "somebody else's", "{");
       daemon.send(new ProducerRecord<>(answers, 0, null, "{}")).get();
-      await(() -> queries.counters().foreign() == 2, queries.counters());
+      await(() -> queries.counters().foreign() == 2, queries::counters);
       check(!open.isDone(), "an open query");
     }
   }
@@ -70,7 +71,74 @@ public final class QueriesTest {
     CompletableFuture<Answer> open = queries.submit(Query.of("films", 1, 1, 0), LONG);
     queries.close();
     queries.close();
-    check(failureOf(open) instanceof RuntimeException, "an open query");
+    check(failureOf(open) instanceof IllegalStateException, failureOf(open));
+  }
+
+  private void aCallbackOfATimeoutHoldsUpNobody() throws Exception {
+    try (Queries queries = open()) {
+      Duration soon = Duration.ofMillis(50);
+      Object said = queries.submit(Query.of("films", 1, 1, 0), soon).<Object>handle((answer, late) -> {
+        try {
+          return queries.ask(Query.of("films", 1, 1, 0), soon);
+        } catch (Exception error) {
+          return error;
+        }
+      }).get();
+      check(said instanceof IllegalStateException, said);
+      Throwable failure = failureOf(queries.submit(Query.of("films", 1, 1, 0), soon));
+      check(failure instanceof TimeoutException, failure);
+    }
+  }
+
+  private void aWriterDoesNotWaitForItself() throws Exception {
+    try (Catalogue catalogue = new Catalogue(kafka, questions)) {
+      Object said = null;
+      for (int i = 0; i < 100 && !(said instanceof IllegalStateException); i++) { // an early end has no callback
+        said = catalogue.delete("a").<Object>thenApply(at -> {
+          try {
+            return catalogue.flush();
+          } catch (IllegalStateException error) {
+            return error;
+          }
+        }).get();
+      }
+      check(said instanceof IllegalStateException, said);
+      Positions written = catalogue.delete("b").get();
+      check(catalogue.flush().reach(written), written);
+    }
+  }
+
+  private void whatIsNotWrittenIsToldOnce() {
+    Map<String, ?> hasty = Map.of("bootstrap.servers", kafka.get("bootstrap.servers"), "max.block.ms", "200");
+    try (Catalogue catalogue = new Catalogue(hasty, "no.such.topic")) {
+      check(failureOf(catalogue.delete("a")) instanceof KafkaException, "a write");
+      try {
+        catalogue.flush();
+        throw new AssertionError("a flush without the record");
+      } catch (KafkaException error) {
+        check(error.getMessage().startsWith("1 records were not written to topic no.such.topic"), error);
+      }
+      check(catalogue.flush().next().isEmpty(), catalogue.positions());
+    }
+  }
+
+  private void whatNoDaemonTakesIsRefused() {
+    List<Runnable> tries = List.of(() -> new Item().codes("pq", 256), () -> new Item().message(),
+                                   () -> write(""), () -> write("k".repeat(257)), () -> Query.like("films", 1, null));
+    for (Runnable one : tries) {
+      try {
+        one.run();
+      } catch (IllegalArgumentException | NullPointerException expected) {
+        continue;
+      }
+      throw new AssertionError("it was taken");
+    }
+  }
+
+  private void write(String key) {
+    try (Catalogue catalogue = new Catalogue(kafka, questions)) {
+      catalogue.delete(key);
+    }
   }
 
   private void aQueryWithoutAnAnswerTimesOut() {
@@ -84,17 +152,26 @@ public final class QueriesTest {
   private void partitionsThatAreAddedAreReadFromTheirBeginning() throws Exception {
     try (Queries queries = open(); Admin admin = Admin.create(kafka)) {
       admin.createPartitions(Map.of(answers, NewPartitions.increaseTo(3))).all().get();
-      await(() -> daemon.partitionsFor(answers).size() == 3, "partitions");
+      await(() -> daemon.partitionsFor(answers).size() == 3, () -> "partitions");
       answer(2, "somebody else's", "{}");
-      await(() -> queries.counters().foreign() == 1, queries.counters());
-      answer(0, "somebody else's", "{}"); // those of before are read on, and nothing is read twice
-      await(() -> queries.counters().foreign() == 2, queries.counters());
+      await(() -> queries.counters().foreign() == 1, queries::counters);
+      answer(0, "somebody else's", "{}"); // those of before are read on
+      await(() -> queries.counters().foreign() > 1, queries::counters);
+      Thread.sleep(2 * REFRESH.toMillis());
+      check(queries.counters().foreign() == 2, queries.counters()); // nothing is read twice
     }
   }
 
   private void aTopicThatDoesNotExistIsNamed() {
     try {
       new Queries(kafka, questions, "no.such.topic", REFRESH).close();
+      throw new AssertionError("there is a topic");
+    } catch (KafkaException error) {
+      check(error.getMessage().contains("no.such.topic"), error);
+    }
+    try {
+      new Queries(Map.of("bootstrap.servers", kafka.get("bootstrap.servers"), "max.block.ms", "200"), "no.such.topic",
+                  answers, REFRESH).close();
       throw new AssertionError("there is a topic");
     } catch (KafkaException error) {
       check(error.getMessage().contains("no.such.topic"), error);
@@ -130,10 +207,14 @@ public final class QueriesTest {
     test.answersOfOthersAndAnswersThatAreNoneHurtNobody();
     test.closingEndsWhatIsOpen();
     test.aQueryWithoutAnAnswerTimesOut();
+    test.aCallbackOfATimeoutHoldsUpNobody();
+    test.aWriterDoesNotWaitForItself();
+    test.whatIsNotWrittenIsToldOnce();
+    test.whatNoDaemonTakesIsRefused();
     test.partitionsThatAreAddedAreReadFromTheirBeginning();
     test.aTopicThatDoesNotExistIsNamed();
     numbersThatAreNotFiniteAreRefused();
     timesAreMillisecondsAlsoInLists();
-    System.out.println("7 tests passed");
+    System.out.println("11 tests passed");
   }
 }

@@ -13,7 +13,7 @@ import java.util.TreeMap;
  *
  * @param hits best first
  * @param exact these are the k best of all items that the query admits
- * @param bound no other item scores above this; empty if there are no others
+ * @param bound no other item scores above this 32-bit number; empty if there are no others
  * @param watermark how far the state of the catalogue that was searched had read its topic
  * @param generation of the space that was searched
  * @param message all fields, such as `counts`, `times` and `model`
@@ -28,7 +28,7 @@ public record Answer(List<Hit> hits, boolean exact, OptionalDouble bound, Positi
     message.path("watermark").forEach(at -> watermark.put(at.path("partition").asInt(), at.path("next").asLong()));
     JsonNode receipt = message.path("receipt"), bound = receipt.path("bound");
     return new Answer(List.copyOf(hits), receipt.path("exact").asBoolean(),
-                      bound.isMissingNode() ? OptionalDouble.empty() : OptionalDouble.of(bound.asDouble()),
+                      bound.isMissingNode() ? OptionalDouble.empty() : OptionalDouble.of(bound.floatValue()),
                       Positions.of(watermark), message.path("generation").asLong(), message);
   }
 }

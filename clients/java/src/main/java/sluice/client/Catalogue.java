@@ -6,16 +6,19 @@ import java.util.concurrent.CompletableFuture;
 
 /** Writes items. Any thread may call. */
 public final class Catalogue extends Writer {
-  public Catalogue(Map<String, Object> kafka) {
+  public Catalogue(Map<String, ?> kafka) {
     this(kafka, "sluice.catalogue");
   }
 
   /** @param kafka properties of Kafka's producer; at least bootstrap.servers */
-  public Catalogue(Map<String, Object> kafka, String topic) {
+  public Catalogue(Map<String, ?> kafka, String topic) {
     super(kafka, topic);
   }
 
-  /** Puts an item, or changes what it names. Returns the future of the positions that a query names in atLeast(). */
+  /**
+   * Puts an item, or changes what it names. Returns the future of the positions that a query names in atLeast(); its
+   * callbacks run in the producer's thread, and must not block.
+   */
   public CompletableFuture<Positions> put(String key, Item item) {
     return write(key, item.message());
   }

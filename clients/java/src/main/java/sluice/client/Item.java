@@ -13,8 +13,21 @@ public final class Item {
     return this;
   }
 
+  /** A ready-made part of a Mixture-of-Logits space: its component vectors back to back, and the gate's input. */
+  public Item components(String space, float[] components, float[] itemGate) {
+    ObjectNode part = message.withObject("/parts").putObject(space);
+    part.set("components", Json.of(components));
+    part.set("item_gate", Json.of(itemGate));
+    return this;
+  }
+
   /** The item's codes in a space of RecJPQ: one sub-item, 0 to 255, for each split. */
   public Item codes(String space, int... codes) {
+    for (int code : codes) {
+      if (code < 0 || code > 255) {
+        throw new IllegalArgumentException("code " + code + " is not from 0 to 255");
+      }
+    }
     message.withObject("/parts").putObject(space).set("codes", Json.of(codes));
     return this;
   }
@@ -26,6 +39,9 @@ public final class Item {
   }
 
   byte[] message() {
+    if (message.isEmpty()) {
+      throw new IllegalArgumentException("the item has neither parts nor attributes");
+    }
     return Json.bytes(message);
   }
 }

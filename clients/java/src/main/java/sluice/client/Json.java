@@ -59,7 +59,16 @@ final class Json {
     return message.toString().getBytes(StandardCharsets.UTF_8);
   }
 
-  static JsonNode parse(byte[] bytes) throws IOException {
-    return MAPPER.readTree(bytes);
+  /** Throws IllegalStateException if the bytes are no JSON object. */
+  static JsonNode parse(byte[] bytes) {
+    try {
+      JsonNode message = MAPPER.readTree(bytes);
+      if (message.isObject()) {
+        return message;
+      }
+    } catch (IOException error) {
+      throw new IllegalStateException("an answer that is no JSON object", error);
+    }
+    throw new IllegalStateException("an answer that is no JSON object");
   }
 }

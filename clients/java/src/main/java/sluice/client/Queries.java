@@ -2,9 +2,9 @@
 package sluice.client;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -12,6 +12,8 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.concurrent.TimeoutException;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -33,23 +35,26 @@ public final class Queries implements AutoCloseable {
   private static final Map<String, Object> PRODUCER = Map.of("linger.ms", "0", "max.block.ms", "5000");
   // Offsets are never committed. If the topic was created anew, its beginning is read, so that no answer is missed.
   private static final Map<String, Object> CONSUMER = Map.of("enable.auto.commit", "false", "auto.offset.reset",
-                                                             "earliest", "allow.auto.create.topics", "false");
+                                                             "earliest", "allow.auto.create.topics", "false",
+                                                             "isolation.level", "read_committed");
   private static final Duration POLL = Duration.ofMillis(50), AFTER_ERROR = Duration.ofMillis(200);
   private static final Duration LIST_TIMEOUT = Duration.ofMillis(500); // meanwhile no answers are read
   private static final Duration MARGIN = Duration.ofMillis(200);
   private static final int REMEMBER = 100_000;
 
   private final String queriesTopic, answersTopic;
-  private final Pending<Answer> pending = new Pending<>(REMEMBER);
+  private final ExecutorService callbacks = Executors.newSingleThreadExecutor(this::callbackThread);
+  private final Pending<Answer> pending = new Pending<>(REMEMBER, callbacks);
   private final KafkaProducer<byte[], byte[]> producer;
   private final KafkaConsumer<byte[], byte[]> consumer;
   private final Set<TopicPartition> partitions = new HashSet<>();
   private final Duration refresh;
   private final Thread reader = new Thread(this::read, "sluice answers");
+  private volatile Thread callbackThread;
   private volatile boolean closing;
 
   /** Topics are those of a daemon's defaults. See the other constructor. */
-  public Queries(Map<String, Object> kafka) {
+  public Queries(Map<String, ?> kafka) {
     this(kafka, "sluice.queries", "sluice.answers", Duration.ofSeconds(10));
   }
 
@@ -58,14 +63,23 @@ public final class Queries implements AutoCloseable {
    * @param refresh how often new partitions of the answer topic are looked for
    * @throws KafkaException there are no brokers, or no such topic
    */
-  public Queries(Map<String, Object> kafka, String queriesTopic, String answersTopic, Duration refresh) {
+  public Queries(Map<String, ?> kafka, String queriesTopic, String answersTopic, Duration refresh) {
     this.queriesTopic = queriesTopic;
     this.answersTopic = answersTopic;
     this.refresh = refresh;
-    // partitionsFor() answers from what the consumer knows: let it ask as often as we look.
-    Map<String, Object> own = Settings.with(Map.of("metadata.max.age.ms", refresh.toMillis()), CONSUMER);
-    consumer = new KafkaConsumer<>(Settings.with(kafka, own), new ByteArrayDeserializer(), new ByteArrayDeserializer());
+    // partitionsFor() answers from what the consumer knows, so let it look more often than we do.
+    Map<String, ?> own = Map.of("metadata.max.age.ms", Math.max(1, refresh.toMillis() / 2));
+    consumer = new KafkaConsumer<>(Settings.with(own, Settings.with(kafka, CONSUMER)), new ByteArrayDeserializer(),
+                                   new ByteArrayDeserializer());
     try {
+      producer = new KafkaProducer<>(Settings.with(kafka, PRODUCER), new ByteArraySerializer(),
+                                     new ByteArraySerializer());
+    } catch (RuntimeException error) {
+      consumer.close();
+      throw error;
+    }
+    try {
+      producer.partitionsFor(queriesTopic); // connects, so that the first query does not wait for that
       // Before the first query is sent, so that no answer can be missed. Without a group: all partitions.
       partitions.addAll(partitionsOf(consumer.partitionsFor(answersTopic)));
       if (partitions.isEmpty()) {
@@ -73,10 +87,9 @@ public final class Queries implements AutoCloseable {
       }
       consumer.assign(partitions);
       consumer.endOffsets(partitions).forEach(consumer::seek);
-      producer = new KafkaProducer<>(Settings.with(kafka, PRODUCER), new ByteArraySerializer(),
-                                     new ByteArraySerializer());
     } catch (RuntimeException error) {
       consumer.close();
+      producer.close(Duration.ZERO);
       throw error;
     }
     reader.setDaemon(true);
@@ -85,14 +98,17 @@ public final class Queries implements AutoCloseable {
 
   /**
    * Sends a query and returns the future of its answer. It ends with a QueryException if the daemon answers with an
-   * error, a TimeoutException if there is no answer in time, and a KafkaException if Kafka does not take the query.
+   * error, a TimeoutException if there is no answer in time, a KafkaException if Kafka does not take the query, and an
+   * IllegalStateException if the client is closed or the answer is none. It waits while the producer is full, for 5 s
+   * at most (max.block.ms).
    *
    * <p>The query's deadline is a little earlier, by a tenth of the timeout and at most 0.2 s, so that the daemon's error
-   * arrives: the clocks of client and daemon must agree. Callbacks of the future must not block; they may submit.
+   * arrives: the clocks of client and daemon must agree. Callbacks of futures run one after the other in a thread of the
+   * client: one that blocks holds up the others.
    */
   public CompletableFuture<Answer> submit(Query query, Duration timeout) {
     Duration tenth = timeout.dividedBy(10), margin = tenth.compareTo(MARGIN) < 0 ? tenth : MARGIN;
-    long deadline = System.currentTimeMillis() + timeout.minus(margin).toMillis();
+    long deadline = Instant.now().plus(timeout.minus(margin)).toEpochMilli();
     Pending.Request<Answer> request = pending.add(timeout);
     byte[] key = request.id().getBytes(StandardCharsets.UTF_8);
 
@@ -103,7 +119,7 @@ public final class Queries implements AutoCloseable {
           pending.fail(request.id(), error);
         }
       });
-    } catch (KafkaException | IllegalStateException error) {
+    } catch (RuntimeException error) {
       pending.fail(request.id(), error);
     }
     return request.future();
@@ -111,17 +127,16 @@ public final class Queries implements AutoCloseable {
 
   /** Sends a query and waits for its answer. Not in a callback of a future: use submit() there. */
   public Answer ask(Query query, Duration timeout) throws InterruptedException, TimeoutException {
-    if (Thread.currentThread() == reader) {
-      throw new IllegalStateException("ask() in a callback would wait for an answer that nobody reads: use submit()");
+    if (Thread.currentThread() == callbackThread) {
+      throw new IllegalStateException("ask() in a callback would wait for its own thread: use submit()");
     }
     try {
       return submit(query, timeout).get();
     } catch (ExecutionException error) {
-      Throwable cause = error.getCause();
-      if (cause instanceof TimeoutException) {
-        throw (TimeoutException) new TimeoutException("no answer within " + timeout).initCause(cause);
+      if (error.getCause() instanceof TimeoutException cause) {
+        throw cause;
       }
-      throw cause instanceof RuntimeException known ? known : new KafkaException(cause);
+      throw error.getCause() instanceof RuntimeException cause ? cause : new IllegalStateException(error.getCause());
     }
   }
 
@@ -134,14 +149,17 @@ public final class Queries implements AutoCloseable {
   public void close() {
     closing = true;
     consumer.wakeup();
-    producer.close(Duration.ZERO);
-    if (Thread.currentThread() != reader) {
-      try {
-        reader.join();
-      } catch (InterruptedException error) {
-        Thread.currentThread().interrupt();
-      }
+    try {
+      reader.join();
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
     }
+  }
+
+  private Thread callbackThread(Runnable run) {
+    callbackThread = new Thread(run, "sluice callbacks");
+    callbackThread.setDaemon(true);
+    return callbackThread;
   }
 
   private void read() {
@@ -150,6 +168,7 @@ public final class Queries implements AutoCloseable {
     try {
       while (!closing) {
         try {
+          pending.expire();
           consumer.poll(POLL).forEach(this::take);
           if (System.nanoTime() - refreshed > refresh.toNanos()) {
             refreshed = System.nanoTime();
@@ -157,8 +176,9 @@ public final class Queries implements AutoCloseable {
           }
         } catch (WakeupException | InterruptException error) {
           break;
-        } catch (KafkaException error) {
-          Thread.sleep(AFTER_ERROR.toMillis()); // it may pass: a login that is refused for a moment
+        } catch (KafkaException error) { // it may pass: a login that is refused for a moment
+          pending.note(error);
+          Thread.sleep(AFTER_ERROR.toMillis());
         }
       }
     } catch (InterruptedException error) {
@@ -166,6 +186,8 @@ public final class Queries implements AutoCloseable {
     } finally {
       closing = true;
       pending.close();
+      producer.close(Duration.ZERO); // waits for its thread, which may be ending a request
+      callbacks.shutdown();
       consumer.close(Duration.ZERO);
     }
   }
@@ -176,7 +198,7 @@ public final class Queries implements AutoCloseable {
     }
   }
 
-  private static Answer answerOf(byte[] value) throws IOException {
+  private static Answer answerOf(byte[] value) {
     JsonNode message = Json.parse(value), error = message.get("error");
 
     if (error != null) {

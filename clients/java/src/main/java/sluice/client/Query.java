@@ -4,6 +4,7 @@ package sluice.client;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.List;
+import java.util.Objects;
 
 /**
  * What to look for. Each method changes the query and returns it; submitting copies it. Id and deadline are the
@@ -16,16 +17,14 @@ public final class Query {
     fields.put("space", space).put("k", k);
   }
 
-  /** A query for the k best items of a space, by a vector. */
+  /** A query for the k best items of a space, by a vector. Without one, set() what the space takes instead of it. */
   public static Query of(String space, int k, float... vector) {
-    Query query = new Query(space, k);
-    query.fields.set("vector", Json.of(vector));
-    return query;
+    return vector.length > 0 ? new Query(space, k).set("vector", vector) : new Query(space, k);
   }
 
   /** A query for the k items most similar to an item. */
   public static Query like(String space, int k, String key) {
-    return new Query(space, k).set("like", key);
+    return new Query(space, k).set("like", Objects.requireNonNull(key));
   }
 
   /** Only items that the filter admits; $1 stands for the first parameter. */
@@ -46,7 +45,7 @@ public final class Query {
 
   /** Without what a user has seen. */
   public Query excludeSeenBy(String user) {
-    return set("exclude_seen_by", user);
+    return set("exclude_seen_by", Objects.requireNonNull(user));
   }
 
   /** Wait for a state of what users have seen that includes these writes. */
@@ -57,7 +56,7 @@ public final class Query {
 
   /** Without these items. */
   public Query exclude(List<String> keys) {
-    return set("exclude", keys);
+    return set("exclude", Objects.requireNonNull(keys));
   }
 
   /** Return these attributes with each hit. */

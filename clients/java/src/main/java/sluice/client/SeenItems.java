@@ -10,12 +10,12 @@ import java.util.concurrent.CompletableFuture;
 public final class SeenItems extends Writer {
   private static final int MAX_ITEMS = 10_000; // of one record
 
-  public SeenItems(Map<String, Object> kafka) {
+  public SeenItems(Map<String, ?> kafka) {
     this(kafka, "sluice.seen");
   }
 
   /** @param kafka properties of Kafka's producer; at least bootstrap.servers */
-  public SeenItems(Map<String, Object> kafka, String topic) {
+  public SeenItems(Map<String, ?> kafka, String topic) {
     super(kafka, topic);
   }
 

@@ -8,10 +8,10 @@ import java.util.Map;
 final class Settings {
   private Settings() {}
 
-  /** What the caller set, and the defaults of what he did not set. */
-  static Map<String, Object> with(Map<String, Object> kafka, Map<String, Object> defaults) {
+  /** The defaults, and what replaces them or is added. */
+  static Map<String, Object> with(Map<String, ?> more, Map<String, ?> defaults) {
     Map<String, Object> all = new HashMap<>(defaults);
-    all.putAll(kafka);
+    all.putAll(more);
     return all;
   }
 }
