@@ -194,6 +194,13 @@ public final class QueriesTest {
     }
   }
 
+  private static void partsHaveTheNamesOfTheSchema() {
+    Item item = new Item().components("mol", new float[] {1, 0.5f}, new float[] {2}).codes("pq", 0, 255).vector("v", 3);
+    String message = new String(item.message(), StandardCharsets.UTF_8);
+    check(message.equals("{\"parts\":{\"mol\":{\"components\":[1.0,0.5],\"item_gate\":[2.0]},"
+                         + "\"pq\":{\"codes\":[0,255]},\"v\":{\"vector\":[3.0]}}}"), message);
+  }
+
   private static void timesAreMillisecondsAlsoInLists() {
     Instant time = Instant.ofEpochMilli(1_700_000_000_123L);
     String item = new String(new Item().attribute("at", time).message(), StandardCharsets.UTF_8);
@@ -214,7 +221,8 @@ public final class QueriesTest {
     test.partitionsThatAreAddedAreReadFromTheirBeginning();
     test.aTopicThatDoesNotExistIsNamed();
     numbersThatAreNotFiniteAreRefused();
+    partsHaveTheNamesOfTheSchema();
     timesAreMillisecondsAlsoInLists();
-    System.out.println("11 tests passed");
+    System.out.println("12 tests passed");
   }
 }

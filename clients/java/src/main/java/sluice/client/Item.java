@@ -13,7 +13,10 @@ public final class Item {
     return this;
   }
 
-  /** A ready-made part of a Mixture-of-Logits space: its component vectors back to back, and the gate's input. */
+  /**
+   * A ready-made part of a Mixture-of-Logits space: the component embeddings, one after the other, and the output of
+   * the model's gate for the item.
+   */
   public Item components(String space, float[] components, float[] itemGate) {
     ObjectNode part = message.withObject("/parts").putObject(space);
     part.set("components", Json.of(components));
