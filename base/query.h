@@ -104,6 +104,7 @@ struct query {
   struct position *at_least_seen;
   size_t n_at_least_seen;
   bool no_wait;
+  bool is_background; /* it lets others go first */
   bool allow_partial; /* shards that do not answer in time may be missing */
   bool has_deadline;
   int64_t deadline_unix_ms;

@@ -40,6 +40,7 @@
   X(tried, "sluice_tried_queries_total", "Queries of the status page that were searched")                              \
   X(tries_refused, "sluice_tried_queries_refused_total",                                                               \
     "Queries of the status page refused or given up, because queries from Kafka or another one went first")            \
+  X(background, "sluice_background_queries_total", "Background queries that were searched")                            \
   X(filtered, "sluice_filtered_queries_total", "Queries with a filter that were searched")                             \
   X(filtered_items, "sluice_filtered_items_total", "Items of the space, summed over the queries with a filter")        \
   X(filtered_admitted, "sluice_filtered_admitted_items_total",                                                         \

@@ -38,13 +38,14 @@ void class_queues_fini(struct class_queues *q)
 static size_t hash_of(const struct query_class *of)
 {
   return XXH3_64bits_withSeed(&of->method, sizeof of->method,
-                              of->space ^ of->number << 16 ^ (size_t)of->takes_longer << 63);
+                              of->space ^ of->number << 16 ^ (size_t)of->takes_longer << 63 ^
+                                  (size_t)of->is_background << 62);
 }
 
 static bool is_same(const struct query_class *a, const struct query_class *b)
 {
   return a->space == b->space && a->number == b->number && a->takes_longer == b->takes_longer &&
-         memcmp(&a->method, &b->method, sizeof a->method) == 0;
+         a->is_background == b->is_background && memcmp(&a->method, &b->method, sizeof a->method) == 0;
 }
 
 uint32_t class_queues_find(const struct class_queues *q, const struct query_class *of)

@@ -15,13 +15,14 @@ struct query_class {
   size_t number; /* as pending_query.number */
   struct method method;
   bool takes_longer; /* than others of the method, which would wait for it in a batch */
+  bool is_background;
 };
 
 static inline struct query_class query_class_of(const struct pending_query *query)
 {
   bool takes_longer = query_takes_rounds(&query->query) || query->query.mmr.diversity > 0;
 
-  return (struct query_class){ query->space, query->number, query->method, takes_longer };
+  return (struct query_class){ query->space, query->number, query->method, takes_longer, query->query.is_background };
 }
 
 /* No index of a class. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Start-time fair queueing over two levels: a hash table of classes, and for each space a list of its busy classes. */
+/* Start-time fair queueing over two levels: a hash table of classes, and for each flow a list of its busy classes. */
 #include "daemon/queries/fair_queue.h"
 
 #include <math.h>
@@ -11,11 +11,15 @@
 /* A batch may interrupt one that takes at least so many times as long. */
 enum { SHORT_SHARE = 4 };
 
+/* Background queries get so much less than others, and their batches are so much shorter. */
+enum { BACKGROUND_SHARE = 20, BACKGROUND_BATCH_SHARE = 4 };
+
 /* A search pauses for so much longer than it has searched, at most: its epoch is held meanwhile, and publication waits.
  */
 #define PAUSED_NS_MAX CLOCK_NS_PER_S
 
-struct space {
+/* The queries of a space, or its background queries. */
+struct flow {
   double weight;
   double virtual_ns;
   double newest_ns; /* virtual time of the class that was chosen last */
@@ -34,8 +38,9 @@ struct running_batch {
 
 struct fair_queue {
   struct fair_queue_config with;
-  struct space *spaces;
-  double newest_ns; /* virtual time of the space that was chosen last */
+  struct flow *flows; /* [n_flows]: those of the spaces, then those of their background queries */
+  size_t n_flows;
+  double newest_ns; /* virtual time of the flow that was chosen last */
   struct class_queues classes;
   struct running_batch *runs; /* [n_runs] */
   size_t n_runs;
@@ -48,9 +53,13 @@ err_t fair_queue_open(const struct fair_queue_config *config, struct fair_queue 
 
   TRY(mem_array(1, sizeof *f, &f));
   f->with = *config;
-  TRY(mem_array(config->n_spaces, sizeof *f->spaces, &f->spaces));
-  for (size_t i = 0; i < config->n_spaces; i++)
-    f->spaces[i] = (struct space){ .weight = config->weights[i], .active = CLASS_QUEUES_NONE };
+  f->n_flows = 2 * config->n_spaces;
+  TRY(mem_array(f->n_flows, sizeof *f->flows, &f->flows));
+  for (size_t i = 0; i < config->n_spaces; i++) {
+    double weight = config->weights[i];
+    f->flows[i] = (struct flow){ .weight = weight, .active = CLASS_QUEUES_NONE };
+    f->flows[config->n_spaces + i] = (struct flow){ .weight = weight / BACKGROUND_SHARE, .active = CLASS_QUEUES_NONE };
+  }
   f->n_runs = 2 * config->n_workers; /* each may have one in between */
   TRY(class_queues_init(config->n_queries + f->n_runs, &f->classes));
   TRY(mem_array(f->n_runs, sizeof *f->runs, &f->runs));
@@ -64,7 +73,7 @@ void fair_queue_close(struct fair_queue **f)
   if (!*f)
     return;
   class_queues_fini(&(*f)->classes);
-  mem_free(&(*f)->spaces);
+  mem_free(&(*f)->flows);
   mem_free(&(*f)->runs);
   mem_free(f);
 }
@@ -74,20 +83,34 @@ size_t fair_queue_n(const struct fair_queue *f)
   return f->n;
 }
 
+static size_t flow_index(const struct fair_queue *f, const struct query_class *of)
+{
+  return of->space + (of->is_background ? f->with.n_spaces : 0);
+}
+
+static struct flow *flow_of(const struct fair_queue *f, const struct class_queue *c)
+{
+  return &f->flows[flow_index(f, &c->of)];
+}
+
 /* ---- Costs ---- */
 
 static size_t batch_limit(const struct fair_queue *f, const struct class_queue *c)
 {
+  int64_t time_ns = c->of.is_background ? f->with.batch_time_ns / BACKGROUND_BATCH_SHARE : f->with.batch_time_ns;
+
   if (c->cost_ns == 0)
     return 1;
-  int64_t n = f->with.batch_time_ns / c->cost_ns;
+  int64_t n = time_ns / c->cost_ns;
   return n < 1 ? 1 : (size_t)n < f->with.max_batch ? (size_t)n : f->with.max_batch;
 }
 
 static void charge(struct fair_queue *f, struct class_queue *c, double cost_ns)
 {
-  c->virtual_ns += cost_ns; /* all classes of a space have the same weight */
-  f->spaces[c->of.space].virtual_ns += cost_ns / f->spaces[c->of.space].weight;
+  struct flow *flow = flow_of(f, c);
+
+  c->virtual_ns += cost_ns; /* all classes of a flow have the same weight */
+  flow->virtual_ns += cost_ns / flow->weight;
 }
 
 /* ---- Pushing and popping ---- */
@@ -100,13 +123,13 @@ static double later(double a, double b)
 static void activate(struct fair_queue *f, uint32_t index)
 {
   struct class_queue *c = &f->classes.at[index];
-  struct space *space = &f->spaces[c->of.space];
+  struct flow *flow = flow_of(f, c);
 
-  if (space->active == CLASS_QUEUES_NONE)
-    space->virtual_ns = later(space->virtual_ns, f->newest_ns);
-  c->virtual_ns = later(c->virtual_ns, space->newest_ns);
-  c->next_active = space->active;
-  space->active = index;
+  if (flow->active == CLASS_QUEUES_NONE)
+    flow->virtual_ns = later(flow->virtual_ns, f->newest_ns);
+  c->virtual_ns = later(c->virtual_ns, flow->newest_ns);
+  c->next_active = flow->active;
+  flow->active = index;
 }
 
 void fair_queue_push(struct fair_queue *f, struct pending_query *query)
@@ -121,23 +144,23 @@ void fair_queue_push(struct fair_queue *f, struct pending_query *query)
   f->n++;
 }
 
-static struct space *next_space(struct fair_queue *f)
+static struct flow *next_flow(struct fair_queue *f)
 {
-  struct space *best = NULL;
+  struct flow *best = NULL;
 
-  for (size_t i = 0; i < f->with.n_spaces; i++) {
-    struct space *space = &f->spaces[i];
-    if (space->active != CLASS_QUEUES_NONE && (!best || space->virtual_ns < best->virtual_ns))
-      best = space;
+  for (size_t i = 0; i < f->n_flows; i++) {
+    struct flow *flow = &f->flows[i];
+    if (flow->active != CLASS_QUEUES_NONE && (!best || flow->virtual_ns < best->virtual_ns))
+      best = flow;
   }
   return best;
 }
 
 /* Return the link to the next class, so that the caller can unlink it. Among equal classes choose the last of the list:
  * it has waited longest. */
-static uint32_t *next_class(struct fair_queue *f, struct space *space)
+static uint32_t *next_class(struct fair_queue *f, struct flow *flow)
 {
-  uint32_t *best = &space->active;
+  uint32_t *best = &flow->active;
 
   for (uint32_t *link = best; *link != CLASS_QUEUES_NONE; link = &f->classes.at[*link].next_active) {
     if (f->classes.at[*link].virtual_ns <= f->classes.at[*best].virtual_ns)
@@ -162,10 +185,10 @@ static size_t take_run(struct fair_queue *f, int64_t now_ns, const struct query_
 static void take_batch(struct fair_queue *f, uint32_t *link, size_t limit, int64_t now_ns, struct query_batch *batch)
 {
   struct class_queue *c = &f->classes.at[*link];
-  struct space *space = &f->spaces[c->of.space];
+  struct flow *flow = flow_of(f, c);
 
-  f->newest_ns = later(f->newest_ns, space->virtual_ns);
-  space->newest_ns = later(space->newest_ns, c->virtual_ns);
+  f->newest_ns = later(f->newest_ns, flow->virtual_ns);
+  flow->newest_ns = later(flow->newest_ns, c->virtual_ns);
   batch->class = *link;
   batch->is_between = false;
   for (batch->n = 0; batch->n < limit && c->first; c->first = c->first->next)
@@ -183,11 +206,11 @@ static void take_batch(struct fair_queue *f, uint32_t *link, size_t limit, int64
 
 bool fair_queue_pop(struct fair_queue *f, int64_t now_ns, struct query_batch *batch)
 {
-  struct space *space = next_space(f);
+  struct flow *flow = next_flow(f);
 
-  if (!space)
+  if (!flow)
     return false;
-  uint32_t *link = next_class(f, space);
+  uint32_t *link = next_class(f, flow);
   take_batch(f, link, batch_limit(f, &f->classes.at[*link]), now_ns, batch);
   return true;
 }
@@ -230,12 +253,11 @@ static size_t between_limit(const struct fair_queue *f, const struct class_queue
 
 /* Return the link to the class with the smallest virtual time below max_ns that may interrupt a batch of class `own`.
  * NULL: none. */
-static uint32_t *next_between(struct fair_queue *f, struct space *space, uint32_t own, double max_ns,
-                              int64_t running_ns)
+static uint32_t *next_between(struct fair_queue *f, struct flow *flow, uint32_t own, double max_ns, int64_t running_ns)
 {
   uint32_t *best = NULL;
 
-  for (uint32_t *link = &space->active; *link != CLASS_QUEUES_NONE; link = &f->classes.at[*link].next_active) {
+  for (uint32_t *link = &flow->active; *link != CLASS_QUEUES_NONE; link = &f->classes.at[*link].next_active) {
     const struct class_queue *c = &f->classes.at[*link];
     if (*link != own && c->virtual_ns < max_ns && between_limit(f, c, running_ns) > 0) {
       max_ns = c->virtual_ns;
@@ -249,24 +271,24 @@ bool fair_queue_pop_between(struct fair_queue *f, const struct query_batch *runn
                             struct query_batch *batch)
 {
   const struct class_queue *own = &f->classes.at[running->class];
-  const struct space *own_space = &f->spaces[own->of.space];
+  struct flow *own_flow = flow_of(f, own);
   const struct running_batch *run = &f->runs[running->run];
   int64_t running_ns = running_time(run, now_ns);
   double late_ns = (double)(running_ns - running->estimate_ns); /* not charged yet */
-  double max_ns = own_space->virtual_ns + late_ns / own_space->weight;
-  uint32_t *best = next_between(f, &f->spaces[own->of.space], running->class, own->virtual_ns + late_ns, running_ns);
+  double max_ns = own_flow->virtual_ns + late_ns / own_flow->weight;
+  uint32_t *best = next_between(f, own_flow, running->class, own->virtual_ns + late_ns, running_ns);
 
   if (has_paused_enough(run, now_ns))
     return false;
-  for (size_t i = 0; i < f->with.n_spaces; i++) {
-    struct space *space = &f->spaces[i];
-    if (i == own->of.space || !(space->virtual_ns < max_ns))
+  for (size_t i = 0; i < f->n_flows; i++) {
+    struct flow *flow = &f->flows[i];
+    if (flow == own_flow || !(flow->virtual_ns < max_ns))
       continue;
-    uint32_t *link = next_between(f, space, running->class, INFINITY, running_ns);
+    uint32_t *link = next_between(f, flow, running->class, INFINITY, running_ns);
     if (!link)
       continue;
     best = link;
-    max_ns = space->virtual_ns;
+    max_ns = flow->virtual_ns;
   }
   if (!best)
     return false;
@@ -294,8 +316,8 @@ struct pending_query *fair_queue_take_all(struct fair_queue *f)
 {
   struct pending_query *all = NULL;
 
-  for (size_t i = 0; i < f->with.n_spaces; i++) {
-    for (uint32_t *link = &f->spaces[i].active; *link != CLASS_QUEUES_NONE; *link = f->classes.at[*link].next_active) {
+  for (size_t i = 0; i < f->n_flows; i++) {
+    for (uint32_t *link = &f->flows[i].active; *link != CLASS_QUEUES_NONE; *link = f->classes.at[*link].next_active) {
       struct class_queue *c = &f->classes.at[*link];
       c->last->next = all;
       all = c->first;
@@ -335,23 +357,24 @@ static double running_cost(const struct fair_queue *f, double own_ns, int64_t no
   return cost_ns;
 }
 
-/* The time of the queries that wait in a space. Class `own` counts nothing, each other one limit_ns at most. */
-static double space_cost(const struct fair_queue *f, size_t space, uint32_t own, double limit_ns)
+/* The time of the queries that wait in a flow. Class `own` counts nothing, each other one limit_ns at most. */
+static double flow_cost(const struct fair_queue *f, size_t flow, uint32_t own, double limit_ns)
 {
   double cost_ns = 0;
 
-  for (uint32_t i = f->spaces[space].active; i != CLASS_QUEUES_NONE; i = f->classes.at[i].next_active) {
+  for (uint32_t i = f->flows[flow].active; i != CLASS_QUEUES_NONE; i = f->classes.at[i].next_active) {
     if (i != own)
       cost_ns += smaller(class_queue_waiting_ns(&f->classes.at[i]), limit_ns);
   }
   return cost_ns;
 }
 
-/* A query waits for the queries before it in its class. In that time each other class of its space gets at most the
- * same time, and each other space gets its share by weight. None gets more than its waiting queries need. */
+/* A query waits for the queries before it in its class. In that time each other class of its flow gets at most the
+ * same time, and each other flow gets its share by weight. None gets more than its waiting queries need. */
 int64_t fair_queue_estimate_ns(const struct fair_queue *f, const struct query_class *of, int64_t now_ns)
 {
   uint32_t index = class_queues_find(&f->classes, of);
+  size_t own_flow = flow_index(f, of);
   const struct class_queue *c = index == CLASS_QUEUES_NONE ? NULL : &f->classes.at[index];
   double cost_ns = 0, own_ns = 0, batch_ns = 0;
 
@@ -361,11 +384,11 @@ int64_t fair_queue_estimate_ns(const struct fair_queue *f, const struct query_cl
     own_ns = class_queue_waiting_ns(c) + cost_ns;
     batch_ns = smaller(own_ns, (double)limit * cost_ns);
   }
-  double total_ns = own_ns + space_cost(f, of->space, index, own_ns);
-  double share_ns = total_ns / f->spaces[of->space].weight;
-  for (size_t i = 0; i < f->with.n_spaces; i++) {
-    if (i != of->space)
-      total_ns += smaller(space_cost(f, i, CLASS_QUEUES_NONE, INFINITY), share_ns * f->spaces[i].weight);
+  double total_ns = own_ns + flow_cost(f, own_flow, index, own_ns);
+  double share_ns = total_ns / f->flows[own_flow].weight;
+  for (size_t i = 0; i < f->n_flows; i++) {
+    if (i != own_flow)
+      total_ns += smaller(flow_cost(f, i, CLASS_QUEUES_NONE, INFINITY), share_ns * f->flows[i].weight);
   }
   return (int64_t)((running_cost(f, cost_ns, now_ns) + total_ns - batch_ns) / (double)f->with.n_workers + batch_ns);
 }

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which queries are searched next: fair queueing between spaces, and between the methods of a space.
  *
- * A class is a generation of a space, a method and its arguments, taking one round or several. Only queries of one
- * class are searched in one batch. The queries of a class wait in the order of their arrival. Each space has a virtual
- * time: the time that its searches took, divided by its weight. Each class has one too, within its space. The space
- * with the smallest virtual time is next, and in that space the class with the smallest one. A space or class that was
- * idle starts at the virtual time of the newest choice, so being idle earns no credit (start-time fair queueing, Goyal
- * et al., 1996).
+ * A flow is the queries of a space, or its background queries. A class is what is in one flow, of one generation,
+ * method and arguments, and takes one round or several. Only queries of one class are searched in one batch. The
+ * queries of a class wait in the order of their arrival. Each flow has a virtual time: the time that its searches took,
+ * divided by its weight. Each class has one too, within its flow. The flow with the smallest virtual time is next, and
+ * in that flow the class with the smallest one. A flow or class that was idle starts at the virtual time of the newest
+ * choice, so being idle earns no credit (start-time fair queueing, Goyal et al., 1996).
+ *
+ * Background queries have a twentieth of their space's weight. So they get all the time that others leave, and a little
+ * if those leave none: a query that is never answered would keep its offset open. Their batches are short, because
+ * others may have to wait for the end of one.
  *
  * The cost of a query is a moving average of the time per query in batches of its class. A batch takes as many queries
  * as should take batch_time_ns together. A class that was never measured is searched one query at a time.
  *
  * A batch may take seconds, and short ones should not wait for it. So between the steps of a search, its worker asks
  * for a short batch that comes first, searches it, and goes on (fair_queue_pop_between). A batch is short if it should
- * take at most a quarter of the running one. It comes first if the virtual time of its space and class is smaller, with
+ * take at most a quarter of the running one. It comes first if the virtual time of its flow and class is smaller, with
  * the running batch charged in advance. So short batches get their share of the time and no more: however many come,
  * the running batch gets its own.
  *

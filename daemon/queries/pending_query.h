@@ -19,6 +19,7 @@ struct pending_query {
   struct region region;       /* holds everything that the spans below point to */
   size_t bytes;               /* size of the region when query_queue_weigh() last counted it */
   struct query query;
+  bool is_in_background; /* counted by query_queue_take_background() */
   bool has_key;
   bool is_key_too_long;       /* the query is refused, and the reply has no key */
   struct span key;            /* of the record */

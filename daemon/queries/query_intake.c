@@ -183,6 +183,8 @@ static void accept(struct query_intake *in, struct pending_query *query)
     refuse(in, query, reply_error_of(err), err_message());
   else if (query->deadline_ns < query->received_ns)
     refuse_and_count(in, query, ANSWER_DEADLINE_PASSED, "the deadline had passed when the query was read");
+  else if (query->query.is_background && !query_queue_take_background(in->queue, query))
+    refuse_and_count(in, query, ANSWER_UNAVAILABLE, "too many background queries wait: send the query again later");
   else if (at_least_is_reached(&in->sources, &query->query))
     push_query(in, query);
   else if (query->query.no_wait)
@@ -228,6 +230,8 @@ err_t query_intake_take(struct query_intake *in, const struct query_record *take
   query_queue_weigh(in->queue, query);
   if (err == ERR_OK) {
     query->deadline_ns = deadline_of(&query->query, query->received_ns);
+    if (query->query.is_background)
+      query->asked_ns = 0; /* it may wait long, which says nothing of the others' answers */
     accept(in, query);
   } else if (err == ERR_WIRE || err == ERR_TOO_LARGE) {
     query_trace_note_error(query->traced, "DEAD_LETTER", err_message());

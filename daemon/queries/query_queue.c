@@ -11,6 +11,9 @@
 /* Memory that one free query keeps for the next use, and that all free ones may keep together. */
 enum { KEPT_BYTES = 64 << 10, ALL_KEPT_BYTES = 32 << 20 };
 
+/* Background queries have at most this share of the pool, and of its memory. */
+enum { BACKGROUND_SHARE = 4 };
+
 struct query_queue {
   pthread_mutex_t mutex;
   pthread_cond_t pushed;
@@ -22,7 +25,8 @@ struct query_queue {
   size_t n_used;
   struct pending_query *free_queries; /* the last freed first: it is in the cache */
   size_t memory_bytes;
-  size_t bytes;      /* of the queries in use */
+  size_t bytes; /* of the queries in use */
+  size_t n_background, background_bytes;
   size_t kept_bytes; /* of the free ones */
   bool is_ended;
   int64_t end_ns;
@@ -89,6 +93,19 @@ struct pending_query *query_queue_take_query(struct query_queue *q)
   return query;
 }
 
+bool query_queue_take_background(struct query_queue *q, struct pending_query *query)
+{
+  pthread_mutex_lock(&q->mutex);
+  query->is_in_background =
+      q->n_background < q->n_queries / BACKGROUND_SHARE && q->background_bytes < q->memory_bytes / BACKGROUND_SHARE;
+  if (query->is_in_background) {
+    q->n_background++;
+    q->background_bytes += query->bytes;
+  }
+  pthread_mutex_unlock(&q->mutex);
+  return query->is_in_background;
+}
+
 void query_queue_weigh(struct query_queue *q, struct pending_query *query)
 {
   size_t bytes = region_bytes(&query->region);
@@ -97,6 +114,8 @@ void query_queue_weigh(struct query_queue *q, struct pending_query *query)
     return;
   pthread_mutex_lock(&q->mutex);
   q->bytes = q->bytes - query->bytes + bytes;
+  if (query->is_in_background)
+    q->background_bytes = q->background_bytes - query->bytes + bytes;
   query->bytes = bytes;
   pthread_mutex_unlock(&q->mutex);
 }
@@ -106,6 +125,11 @@ static void put(struct query_queue *q, struct pending_query *query)
   bool has_room = q->kept_bytes < ALL_KEPT_BYTES;
 
   q->bytes -= query->bytes;
+  if (query->is_in_background) {
+    q->n_background--;
+    q->background_bytes -= query->bytes;
+  }
+  query->is_in_background = false;
   region_trim(&query->region, has_room ? KEPT_BYTES : 0);
   query->bytes = region_bytes(&query->region);
   query->trial = NULL;

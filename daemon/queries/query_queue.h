@@ -21,6 +21,10 @@ void query_queue_close(struct query_queue **q);
 /* Take a free query from the pool. Returns NULL if all are in use or the memory bound is reached. */
 struct pending_query *query_queue_take_query(struct query_queue *q);
 
+/* Count a decoded query as one of the background, until it is given back. Returns false if those have their share of
+ * the pool: the others could not be read any more if they had all of it. */
+bool query_queue_take_background(struct query_queue *q, struct pending_query *query);
+
 /* Count the memory of a query, once it is decoded. */
 void query_queue_weigh(struct query_queue *q, struct pending_query *query);
 

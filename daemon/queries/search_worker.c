@@ -143,12 +143,14 @@ static void reply_all(struct worker *w, const struct lane *lane, int64_t began_n
   for (size_t i = 0; i < batch->n; i++) {
     int64_t queued_us = (began_ns - batch->queries[i]->received_ns) / CLOCK_NS_PER_US;
     lane->answers[i].queued_us = queued_us > 0 ? (uint32_t)queued_us : 0;
-    if (!batch->queries[i]->trial) /* it waits for all others, however long */
+    if (!batch->queries[i]->trial && !batch->queries[i]->query.is_background) /* those wait for others, however long */
       hist_add(&lane->reply.counters->queued_us, lane->answers[i].queued_us);
     if (lane->answers[i].error) {
       reply_error(&lane->reply, batch->queries[i], lane->answers[i].error, lane->answers[i].error_message, &w->scratch);
       continue;
     }
+    if (batch->queries[i]->query.is_background)
+      counters_add(&lane->reply.counters->background, 1);
     if (batch->queries[i]->query.tree)
       count_filtered(lane->reply.counters, &lane->answers[i].counts);
     reply_answer(&lane->reply, batch->queries[i], &lane->answers[i], &w->scratch);

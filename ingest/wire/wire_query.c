@@ -250,6 +250,7 @@ static err_t read_fields(const Sluice__V1__Query *query, struct region *r, struc
   out->method = span_of_str(query->method);
   out->k = query->k;
   out->no_wait = query->no_wait;
+  out->is_background = query->background;
   out->allow_partial = query->allow_partial;
   out->has_user_id = message_has(&query->base, "user_id");
   out->user_id = out->has_user_id ? query->user_id : 0;

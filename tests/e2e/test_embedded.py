@@ -471,6 +471,22 @@ class Embedded(Case):
         names = [self.system.client.replies[query.id][0].answer.error.code for query in waiting]
         self.assertEqual(set(names), {pb.Error.NOT_SEEN, pb.Error.UNAVAILABLE})
 
+    def test_a_flood_of_background_queries_holds_up_nobody(self):
+        never = [pb.Position(partition=0, next=10 ** 12)]
+        flood = [self.system.queries.draw("codes", background=True, at_least=never) for _ in range(2500)]
+        for query in flood:
+            self.system.send(query, "protobuf", key=b"one partition")
+        plain = [self.system.queries.draw("codes") for _ in range(5)]
+        for query in plain:
+            self.system.send(query, key=b"one partition")
+        self.system.check(plain)
+        self.system.client.wait([query.id for query in flood])
+        errors = [self.system.client.replies[query.id][0].answer.error for query in flood]
+        refused = [error.message for error in errors if error.code == pb.Error.UNAVAILABLE]
+        self.assertEqual(set(refused), {"too many background queries wait: send the query again later"})
+        self.assertEqual({error.code for error in errors}, {pb.Error.NOT_SEEN, pb.Error.UNAVAILABLE})
+        self.system.ask([self.system.queries.draw("codes", background=True) for _ in range(50)])  # there is room again
+
     def test_an_answer_has_the_trace_headers_of_its_query(self):
         trace = [("traceparent", b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
                  ("tracestate", b"vendor=\xff opaque"), ("baggage", b"user=1," + b"x" * 8185)]

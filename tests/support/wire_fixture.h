@@ -197,6 +197,7 @@ static inline Sluice__V1__Query *query_message(const struct query *from, bool as
     q->at_least_seen[i]->next = from->at_least_seen[i].next;
   }
   q->no_wait = from->no_wait;
+  q->background = from->is_background;
   q->user_id = from->user_id;
   if (from->has_user_id)
     message_mark(&q->base, "user_id");
@@ -233,6 +234,7 @@ static inline struct query roll_query(struct dice *d)
   for (size_t i = 0; i < q.n_at_least_seen; i++)
     q.at_least_seen[i] = (struct position){ (int32_t)dice_below(d, 100), (int64_t)(dice_u64(d) >> 1) };
   q.no_wait = dice_below(d, 2);
+  q.is_background = dice_below(d, 2);
   q.has_user_id = dice_below(d, 2);
   q.user_id = q.has_user_id ? (int64_t)dice_u64(d) : 0;
   q.has_deadline = dice_below(d, 2);
@@ -295,6 +297,7 @@ static inline struct span print_json_query(const struct query *q, bool is_camel)
   if (q->exclude_seen_by.n)
     print_json_text(f, is_camel ? "excludeSeenBy" : "exclude_seen_by", q->exclude_seen_by);
   fprintf(f, ",\"%s\":%s", is_camel ? "noWait" : "no_wait", q->no_wait ? "true" : "false");
+  fprintf(f, ",\"background\":%s", q->is_background ? "true" : "false");
   print_json_positions(f, is_camel ? "atLeast" : "at_least", q->at_least, q->n_at_least);
   print_json_positions(f, is_camel ? "atLeastSeen" : "at_least_seen", q->at_least_seen, q->n_at_least_seen);
   fprintf(f, "}");

@@ -90,11 +90,18 @@ static struct pending_query *push(struct server *s, size_t space, const char *na
   return push_to(s, space, 0, name, argument);
 }
 
-/* At random, the query has a limit on the hits of a value, or hits that differ. */
+static struct pending_query *push_background(struct server *s, size_t space)
+{
+  s->queries[s->n_queries].query.is_background = true;
+  return push(s, space, "m", 0);
+}
+
+/* At random, the query is one of the background, and has a limit on the hits of a value, or hits that differ. */
 static void push_any(struct server *s, struct dice *dice)
 {
   struct pending_query *query = &s->queries[s->n_queries];
 
+  query->query.is_background = dice_below(dice, 2);
   if (dice_below(dice, 2)) {
     query->query.max_per.n = (uint32_t)dice_below(dice, 2);
     query->query.mmr.diversity = query->query.max_per.n ? 0 : 0.5;
@@ -119,6 +126,7 @@ static size_t serve(struct server *s, const int64_t *cost_ns)
     assert_int_equal(s->batch.queries[i]->number, first->number);
     assert_memory_equal(&s->batch.queries[i]->method, &first->method, sizeof first->method);
     assert_int_equal(has_either(s->batch.queries[i]), has_either(first));
+    assert_int_equal(s->batch.queries[i]->query.is_background, first->query.is_background);
     assert_true(i == 0 || s->batch.queries[i]->ticket > s->batch.queries[i - 1]->ticket);
   }
   int64_t all_ns = cost_ns[first->space] * (int64_t)s->batch.n;
@@ -134,7 +142,7 @@ static void a_class_is_searched_in_its_order_and_a_batch_holds_one_class(void **
   static const int64_t cost_ns[] = { MS, MS };
   struct server *s = open_server(equal, 2, 1);
   struct dice dice = { seed };
-  uint32_t newest[2][3][2] = { 0 };
+  uint32_t newest[2][3][2][2] = { 0 };
   size_t n = 0;
 
   (void)state;
@@ -143,7 +151,7 @@ static void a_class_is_searched_in_its_order_and_a_batch_holds_one_class(void **
   while (serve(s, cost_ns)) {
     for (size_t i = 0; i < s->batch.n; i++, n++) {
       const struct pending_query *query = s->batch.queries[i];
-      uint32_t *last = &newest[query->space][query->method.args[0]][has_either(query)];
+      uint32_t *last = &newest[query->space][query->method.args[0]][has_either(query)][query->query.is_background];
       assert_true(query->ticket > *last);
       *last = query->ticket;
     }
@@ -256,6 +264,86 @@ static void being_idle_earns_no_credit(void **state)
     n_of_first += s->batch.queries[0]->space == 0;
   }
   assert_in_range(n_of_first, 12, 28);
+  close_server(s);
+}
+
+/* ---- Background queries ---- */
+
+/* Serve until `end_ns` with 32 background queries of the second space always waiting, and queries of the first space
+ * that come every period_ns. Returns the time of the background queries, and the longest latency of the others. */
+static int64_t serve_both(struct server *s, const int64_t *cost_ns, int64_t period_ns, int64_t end_ns,
+                          int64_t *longest_ns)
+{
+  int64_t due_ns = s->now_ns, background_ns = 0;
+  size_t n_background = 0, n_others = 0;
+
+  *longest_ns = 0;
+  while (s->now_ns < end_ns) {
+    for (; due_ns <= s->now_ns; due_ns += period_ns, n_others++)
+      push(s, 0, "m", 0)->received_ns = due_ns;
+    for (; n_background < BATCH; n_background++)
+      push_background(s, 1);
+    int64_t before_ns = s->now_ns;
+    assert_true(serve(s, cost_ns));
+    if (s->batch.queries[0]->query.is_background) {
+      n_background -= s->batch.n;
+      background_ns += s->now_ns - before_ns;
+    }
+    for (size_t i = 0; i < s->batch.n && !s->batch.queries[0]->query.is_background; i++) {
+      int64_t took_ns = s->now_ns - s->batch.queries[i]->received_ns;
+      *longest_ns = took_ns > *longest_ns ? took_ns : *longest_ns;
+    }
+  }
+  assert_true(n_others > 100);
+  return background_ns;
+}
+
+/* The others need half of the time. */
+static void background_queries_get_the_time_that_others_leave(void **state)
+{
+  static const int64_t cost_ns[] = { MS, MS };
+  struct server *s = open_server(equal, 2, 1);
+  int64_t began_ns = s->now_ns, longest_ns;
+
+  (void)state;
+  int64_t background_ns = serve_both(s, cost_ns, 2 * MS, began_ns + 2000 * MS, &longest_ns);
+  assert_in_range(background_ns, 900 * MS, 1100 * MS);
+  assert_in_range(longest_ns, 0, 35 * MS); /* a background batch of 12 ms, and the queries that came meanwhile */
+  close_server(s);
+}
+
+/* The others need all of it. */
+static void background_queries_get_a_twentieth_if_others_leave_no_time(void **state)
+{
+  static const int64_t cost_ns[] = { MS, MS };
+  struct server *s = open_server(equal, 2, 1);
+  int64_t began_ns = s->now_ns, longest_ns;
+
+  (void)state;
+  int64_t background_ns = serve_both(s, cost_ns, MS, began_ns + 4000 * MS, &longest_ns);
+  assert_in_range(background_ns, 150 * MS, 230 * MS);
+  close_server(s);
+}
+
+static void background_queries_count_little_in_the_estimates_of_others(void **state)
+{
+  static const int64_t cost_ns[] = { 10 * MS };
+  struct server *s = open_server(equal, 1, 1);
+  struct query_class of = { .method = method_of("m", 0) };
+
+  (void)state;
+  push(s, 0, "m", 0);
+  push_background(s, 0);
+  while (serve(s, cost_ns)) /* both costs are known */
+    ;
+  for (int i = 0; i < 200; i++)
+    push_background(s, 0);
+  assert_in_range(fair_queue_estimate_ns(s->f, &of, s->now_ns), 10 * MS, 11 * MS);
+  of.is_background = true;
+  assert_in_range(fair_queue_estimate_ns(s->f, &of, s->now_ns), 2000 * MS, 2020 * MS);
+  for (int i = 0; i < 50; i++)
+    push(s, 0, "m", 0);
+  assert_in_range(fair_queue_estimate_ns(s->f, &of, s->now_ns), 2500 * MS, 2520 * MS);
   close_server(s);
 }
 
@@ -559,6 +647,9 @@ int main(void)
     cmocka_unit_test(spaces_share_by_their_weights_and_methods_of_one_share_what_it_has),
     cmocka_unit_test(generations_of_a_space_are_searched_apart_and_share_its_weight),
     cmocka_unit_test(being_idle_earns_no_credit),
+    cmocka_unit_test(background_queries_get_the_time_that_others_leave),
+    cmocka_unit_test(background_queries_get_a_twentieth_if_others_leave_no_time),
+    cmocka_unit_test(background_queries_count_little_in_the_estimates_of_others),
     cmocka_unit_test(an_estimate_is_near_the_real_time),
     cmocka_unit_test(under_overload_answers_come_within_the_limit),
     cmocka_unit_test(an_old_measurement_refuses_no_query),

@@ -104,6 +104,35 @@ static void the_memory_of_large_queries_is_given_back(void **state)
   query_queue_close(&q);
 }
 
+/* Take queries of `bytes` each for the background until no more are admitted, and give them back. Returns how many. */
+static size_t fill_background(struct query_queue *q, size_t bytes)
+{
+  struct pending_query *taken[MAX_QUERIES];
+  size_t n = 0;
+  bool has_room = true;
+
+  while (has_room) {
+    taken[n] = take_large(q, bytes);
+    has_room = query_queue_take_background(q, taken[n++]);
+  }
+  query_queue_free_query(q, take_large(q, bytes)); /* the others still have room */
+  for (size_t i = 0; i < n; i++)
+    query_queue_free_query(q, taken[i]);
+  return n - 1;
+}
+
+static void background_queries_have_a_quarter_of_the_pool(void **state)
+{
+  struct query_queue *q = open_queue(1, 400, 8, MEMORY);
+
+  (void)state;
+  for (int round = 0; round < 3; round++) {
+    assert_int_equal(fill_background(q, 8), 100);
+    assert_in_range(fill_background(q, MEMORY / 64), 15, 16); /* and of its memory */
+  }
+  query_queue_close(&q);
+}
+
 static struct pending_query *push_one(struct query_queue *q)
 {
   struct pending_query *query = query_queue_take_query(q);
@@ -245,6 +274,7 @@ int main(void)
     cmocka_unit_test(the_pool_ends_at_its_bound_and_hands_nothing_out_twice),
     cmocka_unit_test(a_query_given_back_keeps_its_memory_and_forgets_its_content),
     cmocka_unit_test(the_memory_of_large_queries_is_given_back),
+    cmocka_unit_test(background_queries_have_a_quarter_of_the_pool),
     cmocka_unit_test(an_ended_queue_is_emptied_first_until_its_time_is_over),
     cmocka_unit_test(the_end_wakes_every_worker),
     cmocka_unit_test(every_query_reaches_one_worker_once),

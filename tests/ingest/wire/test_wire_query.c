@@ -35,6 +35,7 @@ static void assert_same_query(const struct query *a, const struct query *b)
     assert_true(a->at_least_seen[i].next == b->at_least_seen[i].next);
   }
   assert_int_equal(a->no_wait, b->no_wait);
+  assert_int_equal(a->is_background, b->is_background);
   assert_int_equal(a->has_deadline, b->has_deadline);
   assert_true(a->deadline_unix_ms == b->deadline_unix_ms);
   assert_same_span(a->reply_topic, b->reply_topic);
