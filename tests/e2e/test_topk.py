@@ -105,6 +105,16 @@ class Answers(TopK):
                   "--filter", "price < $1", "--parameters", "[50]")
         self.assertEqual(self.answers(), {str(user): best(user, range(50), 2) for user in range(N_USERS)})
 
+    def test_the_queries_of_others_go_first(self):
+        before = daemon.status()["counters"]["background"]
+        self.of_users()
+        self.assertEqual(daemon.status()["counters"]["background"], before + N_USERS)
+        self.assertIn("answered 0 queries", self.of_users("--fields", '{"background": false}'))
+        self.output.unlink()
+        self.of_users("--fields", '{"background": false}')
+        self.assert_all()
+        self.assertEqual(daemon.status()["counters"]["background"], before + N_USERS)
+
     def test_rows_with_fields_are_of_the_only_space(self):
         said = self.of_users("--fields", '{"filter": "price < 1000000", "explain": null}')
         self.assertIn("answered 400 queries", said)

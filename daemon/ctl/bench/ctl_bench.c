@@ -37,6 +37,7 @@ struct request {
   uint64_t rate, duration_s, count, timeout_ms;
   const char *plot; /* NULL: none */
   bool has_seed;
+  bool is_background;
   bool prints_json;
 };
 
@@ -73,6 +74,7 @@ static err_t take_options(struct request *r, int argc, char **argv)
     { "random", .number = &o->n_random, .min = 1, .max = RANDOM_MAX },
     { "seed", .is_given = &r->has_seed, .number = &o->seed, .max = UINT64_MAX },
     CTL_FIELDS_OPTIONS(&r->fields),
+    { "background", .is_given = &r->is_background },
     { "timeout-ms", .number = &r->timeout_ms, .min = 1, .max = TIMEOUT_MS_MAX },
     { "plot", .text = &r->plot },
     { "json", .is_given = &r->prints_json },
@@ -154,6 +156,8 @@ static err_t run_bench(const struct ctl_options *options, int argc, char **argv)
 
   TRY(take_options(&r, argc, argv));
   TRY(ctl_fields_make(&r.fields, &r.options.fields));
+  if (r.is_background)
+    TRY(ctl_fields_add(r.options.fields, "background", json_true()));
   complete_options(&r);
   if (r.count > COUNT_MAX)
     FAIL(ERR_USAGE, "--rate and --duration-s would be %s queries; at most %s are kept", ctl_format_count(r.count).s,
@@ -188,6 +192,7 @@ const struct ctl_command ctl_bench_command = {
       "  --random N        without --queries: send N random vectors of normal numbers, again and again (default: "
       "1000)\n"
       "  --seed N          of the random vectors; each run prints the seed that it used\n"
+      "  --background      let the queries of others go first\n"
       "  --timeout-ms N    how long to wait for answers after the last query (default: 10000)\n"
       "  --json            print one JSON object, with durations in microseconds\n"
       "  --plot FILE.svg   draw the histogram\n"

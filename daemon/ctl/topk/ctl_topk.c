@@ -152,12 +152,12 @@ const struct ctl_command ctl_topk_command = {
       "                    file with integers [queries] (default: the rows' numbers, from 0 on). A line without an\n"
       "                    id gets its number, from 1 on. Ids must differ\n"
       "  --tensor NAME     the tensor of a .safetensors file (default: the only one with two dimensions)\n"
-      "  --in-flight N     ask at most N queries at a time (default: 64). More may be faster; the queries of others\n"
-      "                    wait behind as many\n"
+      "  --in-flight N     ask at most N queries at a time (default: 64). More may be faster\n"
       "  --timeout-ms N    end when no answer comes for so long (default: 60000). A query is sent again when one that\n"
       "                    was sent so much later has its answer\n"
       "\n"
-      "Searches go on while the catalogue changes, so answers may be of different epochs: each says which. A query\n"
-      "that fails is reported and has no line in the file. The exit status is then 1.\n",
+      "Queries of others go first, unless --fields or a line has \"background\": false. Searches go on while the\n"
+      "catalogue changes, so answers may be of different epochs: each says which. A query that fails is reported and\n"
+      "has no line in the file. The exit status is then 1.\n",
   .run = run_topk,
 };

@@ -27,6 +27,7 @@ static err_t make_fields(const struct ctl_topk_queries *q, json_t **out)
 
   if (!fields)
     FAIL(ERR_MEMORY, "no memory for a note");
+  (void)json_object_del(fields, "background"); /* which changes no answer */
   (void)json_object_del(fields, "now_unix_ms");
   (void)json_object_del(fields, "nowUnixMs");
   if (q->options->excludes_seen && json_object_set_new(fields, "exclude_seen", json_true()) != 0)

@@ -47,6 +47,8 @@ static err_t make_common(const struct ctl_topk_options *o, json_t **out)
   if ((o->k || !json_object_get(common, "k")) &&
       json_object_set_new(common, "k", json_integer((json_int_t)(o->k ? o->k : K_DEFAULT))) != 0)
     FAIL(ERR_MEMORY, "no memory for a query");
+  if (!json_object_get(common, "background") && json_object_set_new(common, "background", json_true()) != 0)
+    FAIL(ERR_MEMORY, "no memory for a query");
   *out = common;
   common = NULL;
   return ERR_OK;
