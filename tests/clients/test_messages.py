@@ -225,6 +225,10 @@ class Answers(unittest.TestCase):
         answer = answer_of(pb.Answer(parts=pb.Parts(answered=3, of=4), generation=2, model="ab"))
         self.assertEqual((answer.shards, answer.generation, answer.model), ({"answered": 3, "of": 4}, 2, "ab"))
 
+    def test_other_queries_go_first(self):
+        self.assertTrue(Query("films", 2, vector=[1, 2], background=True).message("id", 1700).background)
+        self.assertFalse(Query("films", 2, vector=[1, 2]).message("id", 1700).background)
+
     def test_errors_have_their_code(self):
         for code, name, can_retry in ((1, "BAD_QUERY", False), (5, "NOT_SEEN", True), (6, "UNAVAILABLE", True),
                                       (8, "PARTIAL", True),

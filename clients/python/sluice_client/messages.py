@@ -80,6 +80,7 @@ class Query:
     boosts: Sequence[Boost] = ()                  # what is added to scores, at most 8
     now: Optional[datetime] = None                # ages in boosts are counted to it; None: to when the query is sent
     attributes: Sequence[str] = ()                # names of attributes that the hits show
+    background: bool = False                      # other queries go first
 
     def __post_init__(self) -> None:
         # A query can be sent again and again, and a generator gives its keys once.
@@ -92,7 +93,7 @@ class Query:
         """Return the message, with an id and a deadline."""
         out = pb.Query(id=query_id, space=self.space, k=self.k, method=self.method, filter=self.filter,
                        no_wait=self.no_wait, allow_partial=self.allow_partial,
-                       deadline_unix_ms=deadline_unix_ms,
+                       background=self.background, deadline_unix_ms=deadline_unix_ms,
                        exclude=keys_bytes("exclude", self.exclude),
                        explain=keys_bytes("explain", self.explain),
                        attributes=_names(self.attributes),

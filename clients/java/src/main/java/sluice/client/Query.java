@@ -59,6 +59,11 @@ public final class Query {
     return set("exclude", Objects.requireNonNull(keys));
   }
 
+  /** Other queries go first. */
+  public Query background() {
+    return set("background", true);
+  }
+
   /** Return these attributes with each hit. */
   public Query attributes(String... names) {
     return set("attributes", names);
