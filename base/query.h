@@ -25,6 +25,7 @@ enum {
   QUERY_PARAMETERS_MAX = 64,          /* parameters of a filter */
   QUERY_PARAMETER_VALUES_MAX = 10000, /* values of all parameters of a filter */
   QUERY_EXPLAIN_MAX = 16,             /* keys */
+  QUERY_LIKES_MAX = 100,              /* items */
   QUERY_BOOSTS_MAX = 8,               /* boosts */
   QUERY_MMR_MAX = 1000,               /* candidates of mmr */
 };
@@ -32,11 +33,21 @@ enum {
 /* Limit on the weight of a boost, in magnitude. */
 #define QUERY_BOOST_WEIGHT_MAX 1e9
 
+/* Limits on the weight of an item in `likes`, in magnitude. */
+#define QUERY_LIKE_WEIGHT_MIN 1e-9
+#define QUERY_LIKE_WEIGHT_MAX 1e9
+
 /* Kafka's limit on the length of a topic name, in bytes. */
 enum { TOPIC_NAME_MAX = 249 };
 
 struct filter_node;
 struct key_set;
+
+/* An item that hits are to be like, or unlike if its weight is negative. */
+struct like {
+  struct span key;
+  double weight;
+};
 
 /* At most n hits with the same value of an attribute. */
 struct max_per {
@@ -79,7 +90,8 @@ struct query {
   int64_t user_id;
   struct span *exclude; /* keys */
   size_t n_exclude;
-  struct span like;     /* key of an item whose part is the query's data; empty: the query has data of its own */
+  struct like *likes; /* items whose parts make the query's data; none: the query has data of its own */
+  size_t n_likes;
   struct span *explain; /* keys */
   size_t n_explain;
   const struct key_set *seen;     /* more keys to exclude, such as those that a user has seen; NULL: none */
@@ -228,6 +240,8 @@ struct answer {
   size_t n_hits;
   struct explanation *explanations; /* of the query's explain, in its order */
   size_t n_explanations;
+  struct span *likes_missing; /* keys of the query's `likes` that have no part in the space */
+  size_t n_likes_missing;
   struct receipt receipt;
   uint64_t epoch;
   bool has_time;        /* the next field is known */

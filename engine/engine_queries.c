@@ -121,7 +121,7 @@ static err_t check_query(const struct engine *e, const struct arena *a, const st
   TRY(mmr_check(query, e->max_k, s, &e->backends));
   TRY(boosts_check(query, &e->attributes));
   TRY(hit_attributes_check(query, &e->attributes));
-  return query->like.n ? like_check(query, s, &e->backends) : s->similarity->check_query(s->model, query);
+  return query->n_likes ? like_check(query, s, &e->backends) : s->similarity->check_query(s->model, query);
 }
 
 err_t engine_check_query(const struct engine *e, const struct query *query, size_t *space, struct method *method)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queries for more items like one: its part becomes the query's data. All is of the epoch that is searched. */
+/* Queries for more items like some: the mean of their parts becomes the query's data. All is of the epoch that is
+ * searched. */
 #ifndef ENGINE_LIKE_H
 #define ENGINE_LIKE_H
 
@@ -10,18 +11,20 @@
 /* Have the items of a space data that a query can have, in host memory? */
 bool like_is_possible(const struct space *space, const struct backends *backends);
 
-/* Verify that a query may be like an item of a space: it has no data of its own, and the items of the space have data
+/* Verify that a query may be like items of a space: it has no data of its own, and the items of the space have data
  * that a query can have, in host memory. Returns ERR_QUERY. */
 err_t like_check(const struct query *query, const struct space *space, const struct backends *backends);
 
-/* Replace `like` of a query by data.
+/* Replace `likes` of a query by data: the sum of weight * vector over the items that have one, divided by the sum of
+ * their weights' magnitudes, in double and rounded once. Of a cosine space the vectors have length 1.
  *
- * out      a copy with the item's data, and with the item among the excluded keys; in the region
+ * out      a copy with that vector, and with the items among the excluded keys; in the region
+ * answer   gets the keys of the other items, in the region
  * problem  NULL, or why there is no such query; then `out` is not set
  *
  * Returns ERR_MEMORY.
  */
 err_t like_resolve(const struct arena *arena, size_t space, const struct query *query, struct region *region,
-                   const struct query **out, const char **problem);
+                   const struct query **out, struct answer *answer, const char **problem);
 
 #endif

@@ -77,8 +77,8 @@ void searcher_set_pause(struct searcher *s, struct searcher *between, void (*pau
   between->is_uncounted = true;
 }
 
-/* Replace the queries that ask for items like one, which are answered with an error if there is none, and those whose
- * hits are chosen among more candidates. */
+/* Replace the queries that ask for items like others, which are answered with an error if there is none, and those
+ * whose hits are chosen among more candidates. */
 static err_t resolve(const struct search *s, const struct query *const *queries, size_t n, struct answer *answers,
                      const struct query *const **out)
 {
@@ -89,8 +89,8 @@ static err_t resolve(const struct search *s, const struct query *const *queries,
   for (size_t i = 0; i < n; i++) {
     const char *problem = NULL;
     resolved[i] = queries[i];
-    if (queries[i]->like.n)
-      TRY(like_resolve(s->arena, search_place(s), queries[i], region, &resolved[i], &problem));
+    if (queries[i]->n_likes)
+      TRY(like_resolve(s->arena, search_place(s), queries[i], region, &resolved[i], &answers[i], &problem));
     answers[i].error = problem ? ANSWER_BAD_QUERY : ANSWER_OK;
     answers[i].error_message = problem;
     if (!problem)

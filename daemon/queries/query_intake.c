@@ -160,8 +160,8 @@ static err_t check_query(const struct query_intake *in, struct pending_query *qu
     FAIL(ERR_QUERY, "the record's key is longer than %d bytes, and the answer would carry it", QUERY_KEY_MAX);
   if (query->query.exclude_seen_by.n > 0 && !in->with->seen)
     FAIL(ERR_QUERY, "exclude_seen_by: the daemon reads no seen topic: configure seen.topic");
-  if (query->query.like.n > 0 && config_is_shard(in->with->config))
-    FAIL(ERR_QUERY, "like: the catalogue is sharded, and only one shard has the item: send its data in the query");
+  if (query->query.n_likes > 0 && config_is_shard(in->with->config))
+    FAIL(ERR_QUERY, "like: the catalogue is sharded, and no shard has every item: send data in the query");
   if (config_is_shard(in->with->config) && query->timestamp_ms < 0 && has_ages(&query->query))
     FAIL(ERR_QUERY, "now_unix_ms is missing: the record has no timestamp, and all shards must count ages to one time");
   date_boosts(query);

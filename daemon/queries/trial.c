@@ -114,6 +114,14 @@ static err_t name_attributes(const struct attributes *all, struct region *region
   return ERR_OK;
 }
 
+static err_t like_key(struct region *region, struct span key, struct query *query)
+{
+  TRY(region_array(region, 1, sizeof *query->likes, &query->likes));
+  query->likes[0].weight = 1;
+  query->n_likes = 1;
+  return region_copy(region, key, &query->likes[0].key);
+}
+
 /* Fill in a query of the pool as if it came from Kafka, and check it. */
 static err_t fill(struct trial *t, const struct trial_query *from, struct pending_query *query)
 {
@@ -126,7 +134,7 @@ static err_t fill(struct trial *t, const struct trial_query *from, struct pendin
   query->received_ns = clock_now_ns();
   query->asked_ns = 0;
   query->deadline_ns = PENDING_NO_DEADLINE; /* trial_give_up() is earlier */
-  TRY(region_copy(&query->region, from->key, &query->query.like));
+  TRY(like_key(&query->region, from->key, &query->query));
   TRY(region_copy(&query->region, from->space, &query->query.space));
   TRY(name_attributes(&t->with.config->attributes, &query->region, &query->query));
   query_queue_weigh(t->with.queue, query);

@@ -126,6 +126,17 @@ static err_t make_explanations(const struct answer *answer, struct region *r, Sl
   return ERR_OK;
 }
 
+static err_t make_likes_missing(const struct answer *answer, struct region *r, Sluice__V1__Answer *out)
+{
+  TRY(region_array(r, answer->n_likes_missing, sizeof *out->likes_missing, &out->likes_missing));
+  for (size_t i = 0; i < answer->n_likes_missing; i++) {
+    struct span key = answer->likes_missing[i];
+    out->likes_missing[i] = (ProtobufCBinaryData){ .len = key.n, .data = (uint8_t *)(uintptr_t)key.p };
+  }
+  out->n_likes_missing = answer->n_likes_missing;
+  return ERR_OK;
+}
+
 static err_t make_watermark(const struct answer *answer, struct region *r, Sluice__V1__Answer *out)
 {
   Sluice__V1__Position *positions;
@@ -163,6 +174,7 @@ static err_t make_answer(const struct answer *answer, struct region *r, struct p
   TRY(make_method(answer, r, &p->answer));
   TRY(make_hits(answer, r, &p->answer));
   TRY(make_explanations(answer, r, &p->answer));
+  TRY(make_likes_missing(answer, r, &p->answer));
   TRY(make_watermark(answer, r, &p->answer));
   TRY(make_receipt(&answer->receipt, &p->receipt));
   p->counts.items = answer->counts.items;

@@ -9,7 +9,8 @@
 
 static struct json_rules rules_of(const char *const *always)
 {
-  static const char *const text_fields[] = { "key", "exclude", "exclude_seen_by", "items", "like", "explain", NULL };
+  static const char *const text_fields[] = { "key",  "exclude", "exclude_seen_by", "items",
+                                             "like", "explain", "likes_missing",   NULL };
 
   return (struct json_rules){
     .list_type = &sluice__v1__vector__descriptor,
@@ -29,6 +30,7 @@ static const struct message_limit limits[] = {
   { "texts", QUERY_PARAMETER_VALUES_MAX },
   { "exclude", QUERY_EXCLUDE_MAX },
   { "explain", QUERY_EXPLAIN_MAX },
+  { "likes", QUERY_LIKES_MAX },
   { "boosts", QUERY_BOOSTS_MAX },
   { "at_least", QUERY_AT_LEAST_MAX },
   { "at_least_seen", QUERY_AT_LEAST_MAX },

@@ -70,12 +70,39 @@ static err_t read_keys(const char *field, const ProtobufCBinaryData *from, size_
   return ERR_OK;
 }
 
-static err_t read_like(const Sluice__V1__Query *query, struct query *out)
+static err_t read_like(const Sluice__V1__Query *query, struct region *r, struct query *out)
 {
-  out->like = span_of(query->like.data, query->like.len);
-  if (out->like.n > ITEM_KEY_MAX)
-    FAIL(ERR_QUERY, "like: a key has at most %d bytes, not %zu", ITEM_KEY_MAX, out->like.n);
+  struct span key = span_of(query->like.data, query->like.len);
+
+  if (key.n == 0)
+    return ERR_OK;
+  if (key.n > ITEM_KEY_MAX)
+    FAIL(ERR_QUERY, "like: a key has at most %d bytes, not %zu", ITEM_KEY_MAX, key.n);
+  if (query->n_likes > 0)
+    FAIL(ERR_QUERY, "likes: there is `like` as well: put its item among these");
+  TRY(region_array(r, 1, sizeof *out->likes, &out->likes));
+  out->likes[0] = (struct like){ key, 1 };
+  out->n_likes = 1;
   return ERR_OK;
+}
+
+static err_t read_likes(const Sluice__V1__Query *query, struct region *r, struct query *out)
+{
+  TRY(region_array(r, query->n_likes, sizeof *out->likes, &out->likes));
+  for (size_t i = 0; i < query->n_likes; i++) {
+    const Sluice__V1__Like *from = query->likes[i];
+    struct like *like = &out->likes[i];
+    *like = (struct like){ span_of(from->key.data, from->key.len), 1 };
+    if (message_has(&from->base, "weight"))
+      like->weight = from->weight;
+    if (like->key.n < 1 || like->key.n > ITEM_KEY_MAX)
+      FAIL(ERR_QUERY, "likes[%zu].key: a key has 1 to %d bytes, not %zu", i, ITEM_KEY_MAX, like->key.n);
+    if (!(fabs(like->weight) >= QUERY_LIKE_WEIGHT_MIN && fabs(like->weight) <= QUERY_LIKE_WEIGHT_MAX))
+      FAIL(ERR_QUERY, "likes[%zu].weight: %.15g; it must be from %g to %g in magnitude", i, like->weight,
+           QUERY_LIKE_WEIGHT_MIN, QUERY_LIKE_WEIGHT_MAX);
+  }
+  out->n_likes = query->n_likes;
+  return read_like(query, r, out);
 }
 
 /* Read the positions of a field. */
@@ -237,7 +264,7 @@ static err_t read_fields(const Sluice__V1__Query *query, struct region *r, struc
   out->n_exclude = query->n_exclude;
   TRY(read_keys("explain", query->explain, query->n_explain, r, &out->explain));
   out->n_explain = query->n_explain;
-  TRY(read_like(query, out));
+  TRY(read_likes(query, r, out));
   TRY(read_positions("at_least", query->at_least, query->n_at_least, r, &out->at_least));
   out->n_at_least = query->n_at_least;
   TRY(read_seen(query, r, out));

@@ -179,7 +179,7 @@ class Queries(unittest.TestCase):
 
     def test_no_field_of_the_schema_is_forgotten(self):
         fields = {field.name.removesuffix("_unix_ms") for field in pb.Query.DESCRIPTOR.fields}
-        self.assertEqual(fields, set(Query.__dataclass_fields__) | {"id", "deadline", "reply_topic"})
+        self.assertEqual(fields, set(Query.__dataclass_fields__) | {"id", "deadline", "reply_topic", "likes"})
         fields = {field.name.removesuffix("_ms") for field in pb.Boost.DESCRIPTOR.fields}
         self.assertEqual(fields, set(Boost.__dataclass_fields__))
 
@@ -224,6 +224,20 @@ class Answers(unittest.TestCase):
         self.assertTrue(made.allow_partial)
         answer = answer_of(pb.Answer(parts=pb.Parts(answered=3, of=4), generation=2, model="ab"))
         self.assertEqual((answer.shards, answer.generation, answer.model), ({"answered": 3, "of": 4}, 2, "ab"))
+
+    def test_items_to_be_like(self):
+        def likes(like):
+            made = Query("films", 2, like=like).message("id", 1700)
+            self.assertEqual(made.like, b"")
+            return [(like.key, like.weight if like.HasField("weight") else None) for like in made.likes]
+        self.assertEqual(likes(["alien", b"\xff"]), [(b"alien", None), (b"\xff", None)])
+        self.assertEqual(likes({"alien": 2, "heat": -0.5}), [(b"alien", 2.0), (b"heat", -0.5)])
+        once = Query("films", 2, like=(key for key in ("a", "b")))
+        for _ in range(2):
+            self.assertEqual([like.key for like in once.message("id", 1700).likes], [b"a", b"b"])
+        for wrong in ([], {}):
+            with self.assertRaisesRegex(ValueError, "like"):
+                likes(wrong)
 
     def test_other_queries_go_first(self):
         self.assertTrue(Query("films", 2, vector=[1, 2], background=True).message("id", 1700).background)

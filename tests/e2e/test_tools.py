@@ -194,6 +194,12 @@ class Queries(Tools):
     def test_like(self):
         keys = [hit["key"] for hit in json.loads(self.ask("--like", "like-a"))["hits"]]
         self.assertEqual(keys, ["like-seen", "like-b"])  # 32 and 7; the item itself would have 10
+        answer = json.loads(self.ask("--like", "like-a", "--like", "like-c", "--like", "nobody"))
+        self.assertEqual([(hit["key"], hit["score"]) for hit in answer["hits"]], [("like-seen", 32), ("like-b", 6)])
+        self.assertEqual(answer["likes_missing"], ["nobody"])
+        answer = json.loads(self.ask(likes=[{"key": "like-a"}, {"key": "like-c", "weight": -3}]))  # [0, -2]
+        self.assertEqual([(hit["key"], hit["score"]) for hit in answer["hits"]], [("like-b", -2), ("like-seen", -16)])
+        self.assertIn("none of these items has a part", self.ask("--like", "nobody", "--like", "no part", code=1))
         self.assertIn("no item has this key", self.ask("--like", "nobody", code=1))
         self.assertIn("no part in this space", self.ask("--like", "no part", code=1))
         self.assertIn("other data than an item", self.ask("--like", "like-a", space="taste", code=1))

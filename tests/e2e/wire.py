@@ -171,6 +171,9 @@ def query_json(query, form="array", camel_case=False, ints_as_text=False):
             out[name(field)] = True
     if query.like:
         out["like"] = key_json(query.like)
+    if query.likes:
+        out["likes"] = [{"key": key_json(like.key), **({"weight": like.weight} if like.HasField("weight") else {})}
+                        for like in query.likes]
     if query.explain:
         out["explain"] = [key_json(key) for key in query.explain]
     if query.reply_topic:

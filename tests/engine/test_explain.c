@@ -235,12 +235,13 @@ static void what_an_approximate_method_has_not_found_is_missed(void **state)
   close_world(&w);
 }
 
-/* ---- Items like one ---- */
+/* ---- Items like others ---- */
+
+enum { DIM = 5 };
 
 static void items_like_one_are_those_of_its_vector(void **state)
 {
   static const char *const similarities[] = { "dot", "cosine" };
-  enum { DIM = 5 };
 
   (void)state;
   for (size_t s = 0; s < 2; s++) {
@@ -264,7 +265,10 @@ static void items_like_one_are_those_of_its_vector(void **state)
     }
     for (size_t i = 0; i < ITEMS; i += 7) {
       struct span key = span_of_str(texts[i]), both[] = { key, span_of_str("1") };
-      struct query like = { .space = span_of_str("v"), .k = 10, .like = key, .exclude = &both[1], .n_exclude = 1 };
+      struct like one = { key, 1 };
+      struct query like = {
+        .space = span_of_str("v"), .k = 10, .likes = &one, .n_likes = 1, .exclude = &both[1], .n_exclude = 1
+      };
       struct query plain = {
         .space = span_of_str("v"), .k = 10, .vector = { vectors[i], DIM }, .exclude = both, .n_exclude = 2
       };
@@ -302,8 +306,9 @@ static void items_like_one_of_codes_are_those_of_its_centroids(void **state)
       fixture_search(w.engine, w.searcher, &probe, 1, &single);
       vector[d] = find(single.hits, single.n_hits, w.keys[i])->score;
     }
+    struct like one = { w.keys[i], 1 };
     struct query queries[] = {
-      { .space = span_of_str("pq"), .k = 10, .like = w.keys[i] },
+      { .space = span_of_str("pq"), .k = 10, .likes = &one, .n_likes = 1 },
       { .space = span_of_str("pq"),
         .k = 10,
         .vector = { vector, TWO_SPLITS * TWO_SPLIT_DIM },
@@ -314,6 +319,60 @@ static void items_like_one_of_codes_are_those_of_its_centroids(void **state)
     fixture_assert_same_hits(&answers[0], &answers[1]);
   }
   close_world(&w);
+}
+
+/* Weights and numbers have few bits, so the mean is exact in any order. */
+static void items_like_several_are_those_of_their_mean(void **state)
+{
+  static const double weights[] = { 2, -0.5, 1.25, 0.25 };
+  enum { N = sizeof weights / sizeof *weights };
+  struct temp_dir dir;
+  char path[PATH_MAX], texts[ITEMS][8];
+  float vectors[ITEMS][DIM];
+  struct engine *engine;
+  struct searcher *searcher;
+  struct engine_space space = { .name = "v", .model_path = path };
+  struct engine_config config = { .spaces = &space, .n_spaces = 1, .max_items = ITEMS, .max_k = ITEMS, .max_batch = 2 };
+  struct dice dice = { seed };
+
+  (void)state;
+  temp_dir_init(&dir);
+  snprintf(path, sizeof path, "%s/v.safetensors", dir.path);
+  vector_file_write_plain(path, "dot", DIM);
+  assert_ok(engine_open(&config, &engine));
+  assert_ok(searcher_open(engine, &searcher));
+  for (size_t i = 0; i < ITEMS; i++) {
+    for (size_t d = 0; d < DIM; d++)
+      vectors[i][d] = (float)dice_below(&dice, 201) - 100;
+    snprintf(texts[i], sizeof texts[i], "%zu", i);
+    fixture_put_vector(engine, span_of_str(texts[i]), "v", vectors[i], DIM);
+  }
+  for (int round = 0; round < 20; round++) {
+    struct like likes[N + 1] = { [N] = { span_of_str("nobody"), 1000 } };
+    struct span excluded[N];
+    float mean[DIM] = { 0 };
+    for (size_t i = 0; i < N; i++) {
+      size_t item = dice_below(&dice, ITEMS); /* the same one may come twice */
+      likes[i] = (struct like){ span_of_str(texts[item]), weights[i] };
+      excluded[i] = likes[i].key;
+      for (size_t d = 0; d < DIM; d++)
+        mean[d] += (float)weights[i] * vectors[item][d] / 4;
+    }
+    struct query queries[] = {
+      { .space = span_of_str("v"), .k = 10, .likes = likes, .n_likes = N + 1 },
+      { .space = span_of_str("v"), .k = 10, .vector = { mean, DIM }, .exclude = excluded, .n_exclude = N },
+    };
+    struct answer answers[2] = { 0 };
+    fixture_search(engine, searcher, queries, 2, answers);
+    assert_int_equal(answers[0].n_hits, 10);
+    fixture_assert_same_hits(&answers[0], &answers[1]);
+    assert_int_equal(answers[0].n_likes_missing, 1);
+    assert_true(span_equal(answers[0].likes_missing[0], span_of_str("nobody")));
+    assert_int_equal(answers[1].n_likes_missing, 0);
+  }
+  searcher_close(&searcher);
+  engine_close(&engine);
+  temp_dir_fini(&dir);
 }
 
 static err_code_t check_like(struct world *w, const struct query *query)
@@ -328,26 +387,30 @@ static void a_query_like_nothing_is_an_error(void **state)
 {
   struct world w;
   float vector[TWO_QUERY_DIM] = { 1 };
+  struct like nobody[] = { { span_of_str("nobody"), 1 }, { span_of_str("no one"), 1 } }, without_part = { .weight = 1 };
   struct query queries[] = {
-    { .space = span_of_str("pq"), .k = 3, .like = span_of_str("nobody") },
+    { .space = span_of_str("pq"), .k = 3, .likes = nobody, .n_likes = 1 },
     { .space = span_of_str("pq"), .k = 3, .vector = { vector, TWO_SPLITS * TWO_SPLIT_DIM } },
-    { .space = span_of_str("pq"), .k = 3 },
+    { .space = span_of_str("pq"), .k = 3, .likes = &without_part, .n_likes = 1 },
+    { .space = span_of_str("pq"), .k = 3, .likes = nobody, .n_likes = 2 },
   };
-  struct answer answers[3] = { 0 };
+  struct answer answers[4] = { 0 };
   size_t i = 0;
 
   (void)state;
   open_world(&w, ENGINE_CPU);
   while (w.items[i].has_pq)
     i++;
-  queries[2].like = w.keys[i];
-  fixture_search(w.engine, w.searcher, queries, 3, answers);
+  without_part.key = w.keys[i];
+  fixture_search(w.engine, w.searcher, queries, 4, answers);
   assert_int_equal(answers[0].error, ANSWER_BAD_QUERY);
   assert_string_equal(answers[0].error_message, "like: no item has this key");
   assert_int_equal(answers[1].error, ANSWER_OK);
   assert_int_equal(answers[1].n_hits, 3);
   assert_string_equal(answers[2].error_message, "like: the item has no part in this space");
-  struct query both = queries[0], mol = { .space = span_of_str("mol"), .k = 3, .like = w.keys[0] };
+  assert_int_equal(answers[3].error, ANSWER_BAD_QUERY);
+  assert_string_equal(answers[3].error_message, "likes: none of these items has a part in this space");
+  struct query both = queries[0], mol = { .space = span_of_str("mol"), .k = 3, .likes = nobody, .n_likes = 1 };
   both.vector = queries[1].vector;
   assert_int_equal(check_like(&w, &both), ERR_QUERY);
   assert_non_null(strstr(err_message(), "data of its own"));
@@ -366,6 +429,7 @@ int main(void)
     cmocka_unit_test(what_an_approximate_method_has_not_found_is_missed),
     cmocka_unit_test(items_like_one_are_those_of_its_vector),
     cmocka_unit_test(items_like_one_of_codes_are_those_of_its_centroids),
+    cmocka_unit_test(items_like_several_are_those_of_their_mean),
     cmocka_unit_test(a_query_like_nothing_is_an_error),
   };
 

@@ -168,6 +168,7 @@ static void change_items(struct world *w)
 
 struct drawn {
   float vectors[BATCH][SMALL_DIM];
+  struct like likes[BATCH];
   struct span names[BATCH][MODEL_ATTRIBUTES];
   size_t shown[BATCH][MODEL_ATTRIBUTES]; /* [n_shown] the attributes of these names */
   size_t n_shown[BATCH];
@@ -235,10 +236,12 @@ static void draw_query(struct world *w, const struct subject *subject, const cha
                            .boosts = d->boosts[at],
                            .has_now = true,
                            .now_unix_ms = 1790000001000 };
-  if (w->takes_like && subject->has_alike_queries && dice_below(&w->dice, 4) == 0)
-    query->like = span_of_str(draw_item(w)->key);
-  if (query->like.n)
+  if (w->takes_like && subject->has_alike_queries && dice_below(&w->dice, 4) == 0) {
+    d->likes[at] = (struct like){ span_of_str(draw_item(w)->key), 1 };
+    query->likes = &d->likes[at];
+    query->n_likes = 1;
     query->vector.n = 0;
+  }
   if (dice_below(&w->dice, 3) == 0)
     query->filter = span_of_str(filters[dice_below(&w->dice, 5)]);
   if (dice_below(&w->dice, 3) == 0)

@@ -393,6 +393,7 @@ static void check_query(struct world *w, struct found *all)
   uint32_t k = 1 + (uint32_t)dice_below(&w->dice, 12);
   struct boost boost = { .weight = 0.02, .attribute = span_of_str("year") };
   struct span explain[3], exclude[2];
+  struct like likes[2];
   float vector[DIM];
   size_t chosen[ITEMS];
   struct answer answers[2] = { 0 };
@@ -417,7 +418,10 @@ static void check_query(struct world *w, struct found *all)
     query.max_per = (struct max_per){ span_of_str("year"), 1 };
   if (subject == &subjects[DOT] && dice_below(&w->dice, 3) == 0) {
     query.vector = (struct floats){ 0 };
-    query.like = span_of_str(w->keys[dice_below(&w->dice, ITEMS)]);
+    for (size_t i = 0; i < 2; i++)
+      likes[i] = (struct like){ span_of_str(w->keys[dice_below(&w->dice, ITEMS)]), 1 };
+    query.likes = likes;
+    query.n_likes = 1 + dice_below(&w->dice, 2);
   }
   struct query both[] = { query, query };
   both[1].k = query.mmr.candidates;

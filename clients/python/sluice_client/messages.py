@@ -20,6 +20,7 @@ Plain = Any
 MAX_KEY_BYTES = 256
 MAX_TEXT_BYTES = 256
 MAX_BOOSTS = 8
+MAX_LIKES = 100
 MAX_BOOST_WEIGHT = 1e9
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -71,7 +72,8 @@ class Query:
     user_id: Optional[int] = None
     components: Optional[Numbers] = None
     query_gate: Optional[Numbers] = None
-    like: Optional[Key] = None                    # more like this item, in place of a vector
+    like: Union[Key, Iterable[Key], Mapping[Key, float], None] = None  # more like this item, in place of a vector; or
+                                                  # like several, at most 100, which may have weights
     allow_partial: bool = False                   # of shards that answer in time, without those that do not
     explain: Iterable[Key] = ()                   # the answer's message says why each is a hit or not
     max_per: Optional[Tuple[str, int]] = None     # ("artist", 2): at most 2 hits with the same value of this attribute
@@ -84,9 +86,9 @@ class Query:
 
     def __post_init__(self) -> None:
         # A query can be sent again and again, and a generator gives its keys once.
-        for name in ("exclude", "explain"):
+        for name in ("exclude", "explain", "like"):
             keys = getattr(self, name)
-            if not isinstance(keys, (str, bytes)):
+            if keys is not None and not isinstance(keys, (str, bytes, bytearray, Mapping)):
                 object.__setattr__(self, name, tuple(keys))
 
     def message(self, query_id: str, deadline_unix_ms: int) -> pb.Query:
@@ -107,8 +109,10 @@ class Query:
             out.user_id = self.user_id
         if self.exclude_seen_by is not None:
             out.exclude_seen_by = key_bytes(self.exclude_seen_by)
-        if self.like is not None:
+        if isinstance(self.like, (str, bytes, bytearray)):
             out.like = key_bytes(self.like)
+        elif self.like is not None:
+            out.likes.extend(_likes(self.like))
         if self.max_per is not None:
             out.max_per.attribute, out.max_per.n = self.max_per
             if out.max_per.n < 1:
@@ -133,6 +137,16 @@ def _mmr(diversity: float, candidates: int = 0) -> pb.Mmr:
     if not 0 < diversity <= 1:  # nor if it is not a number
         raise ValueError(f"the diversity of mmr is above 0, and at most 1, not {diversity}")
     return pb.Mmr(diversity=diversity, candidates=candidates)
+
+
+def _likes(items: Union[Iterable[Key], Mapping[Key, float]]) -> List[pb.Like]:
+    if isinstance(items, Mapping):
+        out = [pb.Like(key=key_bytes(key), weight=weight) for key, weight in items.items()]
+    else:
+        out = [pb.Like(key=key_bytes(key)) for key in items]
+    if not 1 <= len(out) <= MAX_LIKES:
+        raise ValueError(f"like has 1 to {MAX_LIKES} items, not {len(out)}")
+    return out
 
 
 def vector(numbers: Numbers) -> pb.Part:

@@ -46,13 +46,14 @@ struct request {
   uint64_t k; /* 0: not given */
   const char *vector;
   const char *user; /* of --exclude-seen-by */
-  const char *like;
+  json_t *likes;    /* of --like */
   struct ctl_fields fields;
 };
 
 static void request_fini(struct request *r)
 {
   ctl_ask_fini(&r->ask);
+  json_decref(r->likes);
 }
 
 static err_t add_json(void *context, const char *text)
@@ -70,6 +71,32 @@ static err_t add_file(void *context, const char *path)
   return read_file(&r->ask, path);
 }
 
+static err_t add_like(void *context, const char *key)
+{
+  struct request *r = context;
+
+  if (!*key)
+    FAIL(ERR_USAGE, "--like expects the key of an item");
+  if (!r->likes)
+    r->likes = json_array();
+  json_t *like = json_pack("{s:s}", "key", key);
+  if (!like)
+    FAIL(ERR_USAGE, "--like: it is not UTF-8");
+  if (json_array_append_new(r->likes, like) != 0)
+    FAIL(ERR_MEMORY, "no memory for a query");
+  return ERR_OK;
+}
+
+/* One item is `like`, which a query of its own may have too: then ctl_fields_give() refuses it. */
+static err_t give_likes(const struct request *r, json_t *fields)
+{
+  if (!r->likes)
+    return ERR_OK;
+  if (json_array_size(r->likes) > 1)
+    return ctl_fields_add(fields, "likes", json_incref(r->likes));
+  return ctl_fields_add(fields, "like", json_incref(json_object_get(json_array_get(r->likes, 0), "key")));
+}
+
 static err_t take_options(struct request *r, int argc, char **argv)
 {
   const struct ctl_option known[] = {
@@ -78,7 +105,7 @@ static err_t take_options(struct request *r, int argc, char **argv)
     { "space", .text = &r->space },
     { "k", .number = &r->k, .min = 1, .max = UINT32_MAX },
     { "vector", .text = &r->vector },
-    { "like", .text = &r->like },
+    { "like", .take = add_like, .context = r },
     { "exclude-seen-by", .text = &r->user },
     CTL_FIELDS_OPTIONS(&r->fields),
     { "format", .take = ctl_ask_format, .context = &r->ask },
@@ -90,7 +117,7 @@ static err_t take_options(struct request *r, int argc, char **argv)
   if (optind < argc)
     FAIL(ERR_USAGE, "%s: give a query by its --vector or --like, as --json QUERY, or as a --file of queries",
          argv[optind]);
-  if (r->n_given == 0 && !r->vector && !r->like)
+  if (r->n_given == 0 && !r->vector && !r->likes)
     FAIL(ERR_USAGE, "give a query by its --vector or --like, as --json QUERY, or as a --file of queries");
   return ERR_OK;
 }
@@ -102,8 +129,7 @@ static err_t make_fields(const struct request *r, json_t **out)
     TRY(ctl_fields_add(*out, "space", json_string(r->space)));
   if (r->k)
     TRY(ctl_fields_add(*out, "k", json_integer((json_int_t)r->k)));
-  if (r->like)
-    TRY(ctl_fields_add(*out, "like", json_string(r->like)));
+  TRY(give_likes(r, *out));
   if (r->user)
     TRY(ctl_fields_add(*out, "exclude_seen_by", json_string(r->user)));
   return r->vector ? ctl_fields_add_vector(*out, r->vector) : ERR_OK;
@@ -133,14 +159,14 @@ static err_t run_query(const struct ctl_options *options, int argc, char **argv)
 
 const struct ctl_command ctl_query_command = {
   .name = "query",
-  .arguments = "[--space NAME] [--k N] [--vector NUMBER,... | --like KEY] [--json QUERY]... [--file FILE.jsonl]..."
+  .arguments = "[--space NAME] [--k N] [--vector NUMBER,... | --like KEY...] [--json QUERY]... [--file FILE.jsonl]..."
                " [--exclude-seen-by USER]" CTL_FIELDS_ARGUMENTS,
   .summary = "send queries through Kafka, and print the answers in the order of the queries",
   .help = "  --space NAME      the space that is searched\n"
           "  --k N             how many hits (default: 10, without --json and --file)\n"
           "  --vector NUMBER,...\n"
           "                    the query's vector: 0.5,1\n"
-          "  --like KEY        ask for items like this one, without a vector\n"
+          "  --like KEY        ask for items like this one, without a vector. May be repeated: like all of them\n"
           "  --json QUERY      a query: '{\"space\": \"SPACE\", \"k\": 10, \"vector\": [0.5, 1]}'; may be repeated\n"
           "  --file FILE       a file with one query per line; - for standard input; may be repeated. For many\n"
           "                    queries see topk\n"

@@ -123,7 +123,8 @@ static void an_answer_reaches_who_asked(void **state)
   assert_int_equal(begin("item", "v", 3), TRIAL_HAS_BEGUN);
   assert_false(trial_take(trial, &answer));
   assert_true(query_queue_pop(queue, &batch));
-  assert_true(span_equal(batch.queries[0]->query.like, span_of_str("item")));
+  assert_int_equal(batch.queries[0]->query.n_likes, 1);
+  assert_true(span_equal(batch.queries[0]->query.likes[0].key, span_of_str("item")));
   assert_int_equal(batch.queries[0]->query.k, 3);
   assert_int_equal(batch.queries[0]->query.n_attributes, 2);
   assert_true(span_equal(batch.queries[0]->query.attributes[1], span_of_str("price")));

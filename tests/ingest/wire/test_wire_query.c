@@ -108,6 +108,12 @@ static void wrong_json_queries_are_refused_by_name_and_identified(void **state)
     { "\"colour\":{}", "unknown field \"colour\"; the nearest is \"filter\"" },
     { "\"exclude\":[\"a\",\"\"]", "exclude[1]: a key has 1 to 256 bytes, not 0" },
     { "\"explain\":[\"\"]", "explain[0]: a key has 1 to 256 bytes, not 0" },
+    { "\"likes\":[{\"key\":\"a\"},{\"weight\":1}]", "likes[1].key: a key has 1 to 256 bytes, not 0" },
+    { "\"likes\":[{\"key\":\"a\",\"weight\":0}]", "likes[0].weight: 0; it must be from 1e-09 to 1e+09 in magnitude" },
+    { "\"likes\":[{\"key\":\"a\",\"weight\":-2e9}]",
+      "likes[0].weight: -2000000000; it must be from 1e-09 to 1e+09 in magnitude" },
+    { "\"likes\":[\"a\"]", "likes[0]: expected an object, not text" },
+    { "\"likes\":[{\"key\":\"a\"}],\"like\":\"b\"", "likes: there is `like` as well: put its item among these" },
     { "\"max_per\":{\"n\":2}", "max_per.attribute: name an attribute of type keyword, integer or bool" },
     { "\"max_per\":{\"attribute\":\"artist\"}", "max_per.n is missing, or 0; it must be at least 1" },
     { "\"max_per\":2", "max_per: expected an object, not an integer" },
@@ -434,6 +440,36 @@ static void the_values_of_a_boosts_parameters_are_counted(void **state)
   assert_bad_query(span_of_str(text), WIRE_JSON, "boosts[1].parameters: 10001 values, at most 10000", "", "");
 }
 
+static void assert_like(const struct query *query, size_t i, struct span key, double weight)
+{
+  assert_true(i < query->n_likes);
+  assert_true(span_equal(query->likes[i].key, key));
+  assert_true(query->likes[i].weight == weight);
+}
+
+static void items_to_be_like_have_weights(void **state)
+{
+  struct query back;
+  (void)state;
+
+  region_reset(&region);
+  assert_int_equal(decode_query(span_of_str("{\"likes\":[{\"key\":\"gimp\"},{\"key\":{\"base64\":\"/wA=\"},\"weight\":-0.5}]}"),
+                                WIRE_JSON, &back),
+                   ERR_OK);
+  assert_int_equal(back.n_likes, 2);
+  assert_like(&back, 0, span_of_str("gimp"), 1);
+  assert_like(&back, 1, span_of("\xff\0", 2), -0.5);
+  char *text = zeros(40 * QUERY_LIKES_MAX + 40);
+  int at = sprintf(text, "{\"likes\":[{\"key\":\"k\"}");
+  for (int i = 1; i < QUERY_LIKES_MAX; i++)
+    at += sprintf(text + at, ",{\"key\":\"k\",\"weight\":%d}", i);
+  sprintf(text + at, "]}");
+  assert_int_equal(decode_query(span_of_str(text), WIRE_JSON, &back), ERR_OK);
+  assert_int_equal(back.n_likes, QUERY_LIKES_MAX);
+  sprintf(text + at, ",{\"key\":\"k\"}]}");
+  assert_int_equal(decode_query(span_of_str(text), WIRE_JSON, &back), ERR_QUERY);
+}
+
 static void keys_to_compare_and_explain_are_any_bytes(void **state)
 {
   struct query back;
@@ -443,7 +479,8 @@ static void keys_to_compare_and_explain_are_any_bytes(void **state)
   assert_int_equal(decode_query(span_of_str("{\"like\":\"gimp\",\"explain\":[\"a\",{\"base64\":\"/wA=\"}]}"), WIRE_JSON,
                                 &back),
                    ERR_OK);
-  assert_true(span_equal(back.like, span_of_str("gimp")));
+  assert_int_equal(back.n_likes, 1);
+  assert_like(&back, 0, span_of_str("gimp"), 1);
   assert_int_equal(back.n_explain, 2);
   assert_true(span_equal(back.explain[0], span_of_str("a")));
   assert_true(span_equal(back.explain[1], span_of("\xff\0", 2)));
@@ -456,7 +493,7 @@ static void keys_to_compare_and_explain_are_any_bytes(void **state)
   query.explain = keys;
   query.n_explain = QUERY_EXPLAIN_MAX;
   assert_int_equal(decode_query(pack(&query.base), WIRE_PROTOBUF, &back), ERR_OK);
-  assert_true(span_equal(back.like, span_of("\xff\0", 2)));
+  assert_like(&back, 0, span_of("\xff\0", 2), 1);
   assert_int_equal(back.n_explain, QUERY_EXPLAIN_MAX);
   query.n_explain++;
   assert_int_equal(decode_query(pack(&query.base), WIRE_PROTOBUF, &back), ERR_QUERY);
@@ -493,6 +530,7 @@ int main(void)
     cmocka_unit_test(boosts_are_read_from_protobuf),
     cmocka_unit_test(wrong_boosts_in_protobuf_are_refused_by_name),
     cmocka_unit_test(the_values_of_a_boosts_parameters_are_counted),
+    cmocka_unit_test(items_to_be_like_have_weights),
     cmocka_unit_test(keys_to_compare_and_explain_are_any_bytes),
     cmocka_unit_test(bytes_that_are_no_query_leave_the_output_unchanged),
   };

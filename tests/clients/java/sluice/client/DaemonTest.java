@@ -53,6 +53,7 @@ public final class DaemonTest {
     catalogue.put("ran", new Item().attribute("tags", List.of("war", "kings")));
     expect("ran", query().filter("tags has $1", "kings"));
     expect("alien heat", Query.like("java", 2, "ran").atLeast(catalogue.positions()));
+    expect("heat", Query.like("java", 2, "ran", "alien").atLeast(catalogue.positions()));
   }
 
   private void aPutChangesWhatItNamesAndNullRemoves() throws Exception {

@@ -22,9 +22,18 @@ public final class Query {
     return vector.length > 0 ? new Query(space, k).set("vector", vector) : new Query(space, k);
   }
 
-  /** A query for the k items most similar to an item. */
-  public static Query like(String space, int k, String key) {
-    return new Query(space, k).set("like", Objects.requireNonNull(key));
+  /** A query for the k items most similar to an item, or to several, which count alike. */
+  public static Query like(String space, int k, String key, String... more) {
+    Query query = new Query(space, k);
+    if (more.length == 0) {
+      return query.set("like", Objects.requireNonNull(key));
+    }
+    ArrayNode likes = query.fields.putArray("likes");
+    likes.addObject().put("key", Objects.requireNonNull(key));
+    for (String other : more) {
+      likes.addObject().put("key", Objects.requireNonNull(other));
+    }
+    return query;
   }
 
   /** Only items that the filter admits; $1 stands for the first parameter. */
