@@ -13,6 +13,14 @@
 /* Ask for the number of partitions; 0: the topic is there, but none of them is ready. Writes `out` on success. */
 rd_kafka_resp_err_t kafka_topic_n_partitions(rd_kafka_t *rk, const char *topic, int timeout_ms, int *out);
 
+/* Ask for the bounds of a partition: its first offset, and the offset after its last record, for a client that reads
+ * committed records after the last committed one. Both are written on success.
+ *
+ * rd_kafka_query_watermark_offsets() does the same, but waits without a limit while the partition's leader does not
+ * answer. */
+rd_kafka_resp_err_t kafka_topic_bounds(rd_kafka_t *rk, const char *topic, int32_t partition, int timeout_ms,
+                                       int64_t *first, int64_t *end);
+
 /* Has the broker this topic, with partitions? */
 bool kafka_topic_is_there(rd_kafka_t *rk, const char *topic, int timeout_ms);
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "ingest/kafka/kafka_topic.h"
 
 /* Brokers answer for a position only when no transaction of its partition is open: that may take as long as a
  * transaction lives, and some seconds. While the coordinator of the group moves, they refuse at once. GIVE_UP_MS is
@@ -37,8 +38,7 @@ static err_t find_one(rd_kafka_t *rk, rd_kafka_topic_partition_t *at, int64_t co
                       struct partial_partition *out)
 {
   int64_t first, end;
-  rd_kafka_resp_err_t error =
-      rd_kafka_query_watermark_offsets(rk, at->topic, at->partition, &first, &end, ASK_TIMEOUT_MS);
+  rd_kafka_resp_err_t error = kafka_topic_bounds(rk, at->topic, at->partition, ASK_TIMEOUT_MS, &first, &end);
 
   if (error)
     return fail_positions(at->topic, error);

@@ -97,7 +97,7 @@ static rd_kafka_resp_err_t add_end(rd_kafka_t *rk, const rd_kafka_topic_partitio
 {
   int64_t first, end;
   rd_kafka_resp_err_t error =
-      rd_kafka_query_watermark_offsets(rk, at->topic, at->partition, &first, &end, kafka_ms_until(deadline_ns));
+      kafka_topic_bounds(rk, at->topic, at->partition, kafka_ms_until(deadline_ns), &first, &end);
 
   if (!error)
     rd_kafka_topic_partition_list_add(ends, at->topic, at->partition)->offset = end;

@@ -296,7 +296,7 @@ err_t topic_reader_n_partitions(struct topic_reader *r, int timeout_ms, int *out
 err_t topic_reader_bounds(struct topic_reader *r, int32_t partition, int timeout_ms, int64_t *first, int64_t *end)
 {
   topic_reader_stand_back(r, false);
-  rd_kafka_resp_err_t error = rd_kafka_query_watermark_offsets(r->rk, r->topic, partition, first, end, timeout_ms);
+  rd_kafka_resp_err_t error = kafka_topic_bounds(r->rk, r->topic, partition, timeout_ms, first, end);
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
     FAIL(ERR_KAFKA_RETRY, "the bounds of topic %s, partition %d, are unknown: %s", r->topic, partition,
          rd_kafka_err2str(error));

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "ingest/kafka/kafka_client.h"
 #include "ingest/kafka/kafka_closing.h"
+#include "ingest/kafka/kafka_topic.h"
 #include "ingest/kafka/topics.h"
 
 struct topic_scan {
@@ -64,8 +65,7 @@ static err_t find_bounds(const struct topic_scan *s, const char *topic, int32_t 
 {
   const struct topic_scan_range *range = &s->range;
   int64_t first;
-  rd_kafka_resp_err_t error =
-      rd_kafka_query_watermark_offsets(s->rk, topic, partition, &first, end, kafka_ms_until(deadline_ns));
+  rd_kafka_resp_err_t error = kafka_topic_bounds(s->rk, topic, partition, kafka_ms_until(deadline_ns), &first, end);
 
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
     FAIL(ERR_KAFKA_RETRY, "the end of topic %s, partition %d, is unknown: %s", topic, partition,

@@ -7,6 +7,8 @@
 #include <stdio.h>
 
 #include <cmocka.h>
+#include <librdkafka/rdkafka.h>
+#include <librdkafka/rdkafka_mock.h>
 
 #include "base/mem.h"
 #include "tests/support/kafka_fixture.h"
@@ -68,7 +70,7 @@ static struct topic_reader *open_reader(const char *topic)
   return r;
 }
 
-static void send(const char *topic, const char *key, const char *value)
+static void produce(const char *topic, const char *key, const char *value)
 {
   struct sender_message message = {
     .topic = topic,
@@ -144,8 +146,8 @@ static void the_broker_tells_bounds_partitions_and_cluster(void **state)
 
   (void)state;
   assert_ok(embedded_broker_create_topic(kafka.broker, "bounds", 1));
-  send("bounds", "a", "1");
-  send("bounds", "b", "2");
+  produce("bounds", "a", "1");
+  produce("bounds", "b", "2");
   assert_ok(sender_flush(sender, KAFKA_TIMEOUT_MS));
   assert_ok(topic_reader_cluster_id(r, KAFKA_TIMEOUT_MS, &cluster_id));
   assert_non_null(cluster_id);
@@ -175,11 +177,11 @@ static void records_come_in_order_with_all_that_they_have(void **state)
   forget();
   assert_ok(embedded_broker_create_topic(kafka.broker, "order", 1));
   int64_t begin_ms = clock_unix_ms();
-  send("order", "a", "value");
-  send("order", "a", NULL); /* a tombstone */
-  send("order", "a", "");   /* a value that is empty */
-  send("order", NULL, "v");
-  send("order", "", "v");
+  produce("order", "a", "value");
+  produce("order", "a", NULL); /* a tombstone */
+  produce("order", "a", "");   /* a value that is empty */
+  produce("order", NULL, "v");
+  produce("order", "", "v");
   assert_ok(sender_send(sender, &typed));
   assert_ok(sender_flush(sender, KAFKA_TIMEOUT_MS));
   assert_ok(topic_reader_assign(r, 0, 0));
@@ -207,7 +209,7 @@ static void reading_begins_at_the_offset_asked_for(void **state)
   (void)state;
   assert_ok(embedded_broker_create_topic(kafka.broker, "middle", 1));
   for (int i = 0; i < 20; i++)
-    send("middle", (snprintf(key, sizeof key, "k%d", i), key), "v");
+    produce("middle", (snprintf(key, sizeof key, "k%d", i), key), "v");
   assert_ok(sender_flush(sender, KAFKA_TIMEOUT_MS));
   for (int64_t from = 20; from >= 0; from -= 5) {
     forget();
@@ -230,7 +232,7 @@ static void no_poll_returns_more_than_max_records(void **state)
   forget();
   assert_ok(embedded_broker_create_topic(kafka.broker, "max", 1));
   for (int i = 0; i < 1500; i++)
-    send("max", "k", "v");
+    produce("max", "k", "v");
   assert_ok(sender_flush(sender, KAFKA_TIMEOUT_MS));
   assert_ok(topic_reader_assign(r, 0, 0));
   int64_t deadline_ns = kafka_deadline_ns();
@@ -257,7 +259,7 @@ static void an_end_comes_after_the_records_below_it(void **state)
   read_to_end(r, 0); /* the end of an empty partition */
   for (int round = 1; round <= 5; round++) {
     for (int i = 0; i < 10; i++)
-      send("ends", "k", "v");
+      produce("ends", "k", "v");
     assert_ok(sender_flush(sender, KAFKA_TIMEOUT_MS));
     clock_sleep_ns(100 * CLOCK_NS_PER_MS); /* now both the records and the end are waiting */
     while (seen.ends[0] < 10 * round && clock_now_ns() < deadline_ns) {
@@ -285,7 +287,7 @@ static void an_offset_outside_the_log_is_an_event(void **state)
   (void)state;
   forget();
   assert_ok(embedded_broker_create_topic(kafka.broker, "range", 1));
-  send("range", "k", "v");
+  produce("range", "k", "v");
   assert_ok(sender_flush(sender, KAFKA_TIMEOUT_MS));
   assert_ok(topic_reader_assign(r, 0, 1000));
   while (!seen.is_out_of_range && clock_now_ns() < deadline_ns)
@@ -309,7 +311,7 @@ static void brokers_that_go_away_are_an_event(void **state)
   (void)state;
   forget();
   assert_ok(embedded_broker_create_topic(kafka.broker, "away", 1));
-  send("away", "k", "v");
+  produce("away", "k", "v");
   assert_ok(sender_flush(sender, KAFKA_TIMEOUT_MS));
   assert_ok(topic_reader_assign(r, 0, 0));
   read_to_end(r, 1);
@@ -334,7 +336,7 @@ static void partitions_are_read_each_from_its_own_offset(void **state)
   forget();
   assert_ok(embedded_broker_create_topic(kafka.broker, "several", 3));
   for (int i = 0; i < 300; i++)
-    send("several", (snprintf(key, sizeof key, "key%d", i), key), "v");
+    produce("several", (snprintf(key, sizeof key, "key%d", i), key), "v");
   assert_ok(sender_flush(sender, KAFKA_TIMEOUT_MS));
   for (int32_t p = 0; p < 3; p++) {
     assert_ok(topic_reader_bounds(r, p, KAFKA_TIMEOUT_MS, &firsts[p], &ends[p]));
@@ -412,6 +414,32 @@ static void without_a_broker_calls_ask_to_be_repeated(void **state)
   topic_reader_close(&r);
 }
 
+/* The other broker still names it as the leader. */
+static void a_leader_that_is_away_is_not_waited_for(void **state)
+{
+  char reason[512];
+  rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_PRODUCER, rd_kafka_conf_new(), reason, sizeof reason);
+  rd_kafka_mock_cluster_t *cluster = rk ? rd_kafka_mock_cluster_new(rk, 2) : NULL;
+  struct topic_reader *r;
+  int64_t first = -1, end = -1;
+
+  (void)state;
+  assert_non_null(cluster);
+  assert_false(rd_kafka_mock_topic_create(cluster, "t", 1, 1));
+  assert_false(rd_kafka_mock_partition_set_leader(cluster, "t", 0, 2));
+  struct kafka_property brokers = { "bootstrap.servers", rd_kafka_mock_cluster_bootstraps(cluster) };
+  struct kafka_layers layers = { .layer = { { &brokers, 1 } }, .n = 1 };
+  assert_ok(topic_reader_open(&layers, "t", &r));
+  assert_ok(topic_reader_bounds(r, 0, KAFKA_TIMEOUT_MS, &first, &end));
+  assert_true(first == 0 && end == 0);
+  rd_kafka_mock_broker_set_down(cluster, 2);
+  assert_fails(topic_reader_bounds(r, 0, 200, &first, &end), ERR_KAFKA_RETRY, "the bounds of topic t, partition 0");
+  rd_kafka_mock_broker_set_up(cluster, 2);
+  topic_reader_close(&r);
+  rd_kafka_mock_cluster_destroy(cluster);
+  rd_kafka_destroy(rk);
+}
+
 static void an_unknown_property_is_a_configuration_error(void **state)
 {
   struct kafka_property wrong = { "no.such.property", "1" };
@@ -437,6 +465,7 @@ int main(void)
     cmocka_unit_test(a_commit_waits_until_the_last_one_is_answered),
     cmocka_unit_test(a_digest_tells_key_value_and_tombstone_apart),
     cmocka_unit_test(without_a_broker_calls_ask_to_be_repeated),
+    cmocka_unit_test(a_leader_that_is_away_is_not_waited_for),
     cmocka_unit_test(an_unknown_property_is_a_configuration_error),
   };
 
