@@ -238,6 +238,7 @@ static const char *why_not_ready(const struct service *s)
 {
   enum catalogue_phase phase = catalogue_phase(s->catalogue);
   const struct models *models = catalogue_models(s->catalogue);
+  const char *denied = query_thread_denied(s->query_thread); /* asked once: it may end at any time */
 
   if (models && !models_have_caught_up(models))
     return in_trouble_or("reading the topic of models");
@@ -247,8 +248,8 @@ static const char *why_not_ready(const struct service *s)
     return catalogue_phase_name(phase);
   if (are_models_lacking(s))
     return "waiting for a model: only a retired generation could answer (sluicectl model list)";
-  if (query_thread_denied(s->query_thread))
-    return query_thread_denied(s->query_thread);
+  if (denied)
+    return denied;
   if (!s->has_started_queries && s->status.config->catalogue.ready_max_lag > 0)
     return in_trouble_or("catching up: more than catalogue.ready_max_lag records are not applied");
   if (query_thread_is_topic_away(s->query_thread))
