@@ -49,7 +49,9 @@ err_code_t catalogue_store_write(void *write)
 static err_t wait_for_disk(struct catalogue *c, struct batch_write *write, err_code_t err)
 {
   enum catalogue_phase before = catalogue_phase(c);
+  char problem_before[REPORT_TEXT_BYTES];
 
+  memcpy(problem_before, c->report.problem, sizeof problem_before); /* only this thread writes it */
   for (; err == ERR_STORE_FULL; err = catalogue_store_write(write)) {
     if (catalogue_phase(c) != CATALOGUE_DISK_FULL)
       log_error("store_disk_full", "reason=%s note=\"queries are answered; catalogue changes wait for room\"",
@@ -65,7 +67,7 @@ static err_t wait_for_disk(struct catalogue *c, struct batch_write *write, err_c
       return ERR_STOPPING;
   }
   if (err == ERR_OK && catalogue_phase(c) == CATALOGUE_DISK_FULL)
-    catalogue_set_phase(c, before, NULL);
+    catalogue_set_phase(c, before, problem_before);
   return err;
 }
 
@@ -157,7 +159,7 @@ static size_t drop_waiting(const struct catalogue *c, struct position *watermark
 
 /* A change in one partition can make another partition's version of the key the item. Its parts come from the store and
  * may be of a former model: drop those that no space can use. */
-static void drop_unusable(struct catalogue *c, const struct batch_write *write)
+static void drop_unusable(struct catalogue *c, struct batch_write *write)
 {
   size_t n = 0;
 
@@ -198,7 +200,7 @@ err_t catalogue_begin_write(struct catalogue *c, const struct item_batch *batch,
 }
 
 /* Write the changes that the store made to the engine. */
-static err_t publish(struct catalogue *c, const struct batch_write *write)
+static err_t publish(struct catalogue *c, struct batch_write *write)
 {
   drop_unusable(c, write);
   return engine_apply(c->with.engine, write->effects.changes, write->effects.n_changes, write->watermark,

@@ -16,9 +16,9 @@ struct item_batch {
   struct item_change *changes; /* [capacity]; keys are borrowed from the records, or in the region */
   size_t n;
   size_t capacity;
-  size_t value_bytes;                      /* of the records that the changes come from */
-  struct region region;                    /* decoded parts and attributes, and mapped keys */
-  struct span refused_part;                /* name of the part that the last record was refused for; n 0: none */
+  size_t value_bytes;       /* of the records that the changes come from */
+  struct region region;     /* decoded parts and attributes, and mapped keys */
+  struct span refused_part; /* the part that the last record was refused for, until the next one is added; n 0: none */
   struct unknown_names unknown_spaces;     /* counts since the start; a reset keeps them */
   struct unknown_names unknown_attributes; /* the same */
 };
