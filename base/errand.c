@@ -18,6 +18,7 @@ static void *run(void *context)
 {
   struct errand *e = context;
 
+  pthread_setname_np(pthread_self(), e->name);
   progress_listener_set(e->listener);
   err_keep(e->body(e->context), &e->failure);
   if (atomic_exchange(&e->is_met, true))
@@ -25,8 +26,9 @@ static void *run(void *context)
   return NULL;
 }
 
-bool errand_begin(errand_body body, void *context, struct errand *out)
+bool errand_begin(const char *name, errand_body body, void *context, struct errand *out)
 {
+  out->name = name;
   out->body = body;
   out->context = context;
   out->listener = progress_listener_get();

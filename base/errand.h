@@ -14,6 +14,7 @@ typedef err_code_t (*errand_body)(void *context);
 
 struct errand {
   pthread_t thread;
+  const char *name;
   errand_body body;
   void *context;
   struct progress_listener listener; /* of the thread that began it */
@@ -23,8 +24,11 @@ struct errand {
 };
 
 /* Begin to call body(context) in a new thread. The errand must stay where it is until errand_join(). Returns false, and
- * begins nothing, if the system starts no thread. */
-bool errand_begin(errand_body body, void *context, struct errand *out);
+ * begins nothing, if the system starts no thread.
+ *
+ * name  of the thread, for `top -H` and debuggers: static, at most 15 bytes
+ */
+bool errand_begin(const char *name, errand_body body, void *context, struct errand *out);
 
 /* Has the body returned? Then errand_join() does not block. Thread: the one that began it. */
 bool errand_is_over(const struct errand *errand);

@@ -11,7 +11,8 @@ err_t parallel_run(size_t n, parallel_body body, void *context)
   size_t n_started = 0;
 
   /* If one cannot be started, the others do its work too. */
-  while (n_started + 1 < n && n_started + 1 < PARALLEL_MAX && errand_begin(body, context, &errands[n_started]))
+  while (n_started + 1 < n && n_started + 1 < PARALLEL_MAX &&
+         errand_begin("parallel", body, context, &errands[n_started]))
     n_started++;
   err_code_t err = body(context);
   for (size_t i = 0; i < n_started; i++) {

@@ -70,7 +70,7 @@ static err_t start(struct serving *s)
 {
   int64_t began_ns = clock_now_ns(), due_ns = began_ns;
 
-  s->is_opening = errand_begin(open_role, s, &s->opening);
+  s->is_opening = errand_begin("open", open_role, s, &s->opening);
   if (!s->is_opening)
     FAIL(ERR_SYSTEM, "the thread that opens the daemon cannot be started");
   while (!errand_is_over(&s->opening)) {

@@ -25,7 +25,7 @@ static err_t gather_beside_store(struct catalogue *c, struct damage_sighting *da
   c->ahead.is_waiting = false;
   item_batch_swap(&c->batch, &c->ahead.storing);
   TRY(catalogue_begin_write(c, &c->ahead.storing, &write));
-  bool has_thread = errand_begin(catalogue_store_write, &write, &errand);
+  bool has_thread = errand_begin("store", catalogue_store_write, &write, &errand);
   if (!has_thread)
     err_keep(catalogue_store_write(&write), &errand.failure);
   err_keep(catalogue_gather(c, true, damage), &gathered);

@@ -39,7 +39,7 @@ struct delivery_config {
 
 err_t delivery_open(const struct delivery_config *config, struct delivery **out);
 
-/* Wait until every reply and dead letter is delivered, or until the time to give up. Thread: main. */
+/* Wait until every reply and dead letter is delivered, or until the time to give up. Thread: the one that closes. */
 void delivery_drain(struct delivery *d);
 
 /* Drain, then stop the threads. The tickets of undelivered replies stay open: their queries are not committed, and are
@@ -93,7 +93,8 @@ void delivery_prepare(struct delivery *d);
  * Thread: any. */
 bool delivery_is_answer_topic_away(struct delivery *d);
 
-/* The daemon is stopping: from this time on (clock_now_ns()) nothing waits for a broker. Thread: main. */
+/* The daemon is stopping: from this time on (clock_now_ns()) nothing waits for a broker. Thread: any, while
+ * the delivery is open. */
 void delivery_give_up_at(struct delivery *d, int64_t ns);
 
 #endif

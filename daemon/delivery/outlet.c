@@ -339,6 +339,8 @@ static void *run(void *context)
 
   if (o->with.pulses)
     pulse_begin(o->with.pulses, &o->pulse, o->with.name);
+  else
+    pthread_setname_np(pthread_self(), o->with.name); /* not that of the thread that has opened it */
   while (!atomic_load(&o->is_stopping)) {
     pulse_beat();
     bool is_busy = o->retired || outlet_n_waiting(o) || (o->alone && sender_n_waiting(o->alone));

@@ -97,7 +97,7 @@ static err_t begin(struct model_fetching *f, const struct model_entry *entry)
   atomic_init(&e->fetch.n_fetched, entry->n_fetched);
   snprintf(e->fetch.directory, sizeof e->fetch.directory, "%s", f->config->store_path);
   snprintf(e->fetch.digest, sizeof e->fetch.digest, "%s", entry->digest);
-  if (!errand_begin(run, e, &e->errand)) {
+  if (!errand_begin("fetch_model", run, e, &e->errand)) {
     mem_free(&e);
     FAIL(ERR_SYSTEM, "there is no thread to fetch the file");
   }

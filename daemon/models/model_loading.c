@@ -83,7 +83,7 @@ err_t model_loading_begin(struct model_loading *l, const struct engine_space *sp
   l->entry = entry;
   l->load->is_behind_searches = are_there_searches;
   l->is_under_way = true;
-  l->load->has_thread = errand_begin(run_apart, l->load, &l->load->errand);
+  l->load->has_thread = errand_begin("load_model", run_apart, l->load, &l->load->errand);
   if (!l->load->has_thread)
     err_keep(load(l->load), &l->load->errand.failure);
   return ERR_OK;

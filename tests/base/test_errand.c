@@ -32,7 +32,7 @@ static err_code_t meet(void *context)
 /* Begin an errand, fail here while it runs, and end it. */
 static void run_beside(struct meeting *m, struct errand *errand)
 {
-  assert_true(errand_begin(meet, m, errand));
+  assert_true(errand_begin("errand", meet, m, errand));
   while (!atomic_load(&m->has_begun))
     ;
   assert_int_equal(err_set(ERR_WIRE, "here", 1, "the caller failed"), ERR_WIRE);
@@ -86,7 +86,7 @@ static void an_errand_that_is_left_is_dropped_when_it_ends(void **state)
   static struct errand errand;
 
   (void)state;
-  assert_true(errand_begin(meet, &m, &errand));
+  assert_true(errand_begin("errand", meet, &m, &errand));
   errand_leave(&errand, note_drop); /* the first member of its context is the flag */
   while (!atomic_load(&m.has_begun))
     ;
@@ -104,7 +104,7 @@ static void an_errand_that_has_ended_is_dropped_when_it_is_left(void **state)
   struct errand errand;
 
   (void)state;
-  assert_true(errand_begin(end_at_once, &is_dropped, &errand));
+  assert_true(errand_begin("errand", end_at_once, &is_dropped, &errand));
   while (!errand_is_over(&errand))
     ;
   errand_leave(&errand, note_drop);

@@ -70,7 +70,7 @@ static void an_errand_beats_the_pulse_of_the_thread_that_began_it(void **state)
   (void)state;
   pulse_begin(&listed, &pulse, "third");
   atomic_store(&pulse.beat_ns, 1);
-  assert_true(errand_begin(note_progress, NULL, &errand));
+  assert_true(errand_begin("errand", note_progress, NULL, &errand));
   errand_join(&errand);
   assert_null(pulses_find_stalled(&listed, 60 * CLOCK_NS_PER_S));
 }
