@@ -72,12 +72,9 @@ void err_keep(err_code_t code, struct err_kept *out)
 
 err_t err_give_back(const struct err_kept *kept)
 {
-  return kept->code == ERR_OK ? ERR_OK : err_take_over(kept->code, kept->message, kept->origin);
-}
-
-err_code_t err_take_over(err_code_t code, const char *other_message, const char *other_origin)
-{
-  snprintf(message, sizeof message, "%s", other_message);
-  snprintf(origin, sizeof origin, "%s", other_origin);
-  return code;
+  if (kept->code == ERR_OK)
+    return ERR_OK;
+  memcpy(message, kept->message, sizeof message);
+  memcpy(origin, kept->origin, sizeof origin);
+  return kept->code;
 }

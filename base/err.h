@@ -74,9 +74,6 @@ const char *err_origin(void);
 err_code_t err_set(err_code_t code, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Make a failure of another thread the newest one of the calling thread, and return its code. */
-err_code_t err_take_over(err_code_t code, const char *message, const char *origin);
-
 /* A failure that is kept while its thread goes on, or for another thread. */
 struct err_kept {
   err_code_t code; /* ERR_OK: there is none */

@@ -55,7 +55,7 @@ err_t meta_check(struct env *env, MDB_txn *txn, MDB_dbi table)
   return rc == MDB_NOTFOUND ? ERR_OK : env_verify(env, rc, "read table `meta`");
 }
 
-err_t meta_get_number(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, uint64_t *out)
+static err_t get_number(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, uint64_t *out)
 {
   bool is_found;
   struct span value;
@@ -76,7 +76,7 @@ err_t meta_verify_schema(struct env *env, MDB_txn *txn, MDB_dbi table, const cha
 {
   uint64_t found = 0; /* gcc does not see that it is set */
 
-  TRY(meta_get_number(env, txn, table, name, &found));
+  TRY(get_number(env, txn, table, name, &found));
   if (found != schema)
     FAIL(ERR_STORE_CORRUPT,
          "store %s has schema %llu, this version reads %llu: run the version that wrote it, or " ENV_REMEDY, env->path,

@@ -49,9 +49,8 @@ err_t meta_check(struct env *env, MDB_txn *txn, MDB_dbi table);
 err_t meta_get(struct env *env, MDB_txn *txn, MDB_dbi table, struct meta *out);
 err_t meta_put(struct env *env, MDB_txn *txn, MDB_dbi table, const struct meta *meta);
 
-/* Get or put single values. A text is a copy that the caller frees with mem_free(), or NULL if there is none. Putting
+/* Get or put a text. It is a copy that the caller frees with mem_free(), or NULL if there is none. Putting
  * NULL deletes the text. */
-err_t meta_get_number(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, uint64_t *out);
 err_t meta_get_text(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, char **out);
 err_t meta_put_text(struct env *env, MDB_txn *txn, MDB_dbi table, const char *name, const char *text);
 
