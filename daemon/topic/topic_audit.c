@@ -106,14 +106,38 @@ static void note_checked(struct topic_audit *a, int32_t partition)
   topic_reader_leave(a->reader, partition);
 }
 
+static bool is_awaited(const struct topic_audit *a, int32_t partition)
+{
+  return partition >= 0 && (size_t)partition < a->n && a->anchors[partition].is_awaited;
+}
+
+/* Verify that a partition ends behind its anchor. A new leader may not know for a moment how far the log goes: then it
+ * gives readers an early end, and to this question no answer. */
+static err_t check_end(struct topic_audit *a, int32_t partition)
+{
+  const struct store_position *anchor = &a->anchors[partition].position;
+  int64_t first, end;
+
+  TRY(topic_reader_bounds(a->reader, partition, BROKER_TIMEOUT_MS, &first, &end));
+  if (anchor->last_offset >= end)
+    FAIL(ERR_DISCONTINUITY,
+         "partition %" PRId32 ": the record at offset %" PRId64 " was applied, but now the partition ends at %" PRId64
+         ": the topic was deleted and created again",
+         partition, anchor->last_offset, end);
+  note_checked(a, partition);
+  return ERR_OK;
+}
+
 /* Compare the first record at or after the anchor. If compaction may have removed the anchor, a later record proves
  * nothing. */
 static err_t check_record(struct topic_audit *a, const struct topic_record *record, bool has_holes)
 {
-  if (record->partition < 0 || (size_t)record->partition >= a->n || !a->anchors[record->partition].is_awaited)
+  if (!is_awaited(a, record->partition))
     return ERR_OK;
+  if (record->is_end)
+    return check_end(a, record->partition);
   const struct store_position *anchor = &a->anchors[record->partition].position;
-  bool is_there = !record->is_end && record->offset == anchor->last_offset;
+  bool is_there = record->offset == anchor->last_offset;
   bool is_same = is_there ? topic_position_matches(anchor, record) : has_holes;
   if (!is_same)
     FAIL(ERR_DISCONTINUITY,
@@ -127,19 +151,9 @@ static err_t check_record(struct topic_audit *a, const struct topic_record *reco
 /* The broker says that the anchor is out of range: retention has removed it, or the topic is a new, shorter one. */
 static err_t check_out_of_range(struct topic_audit *a, const struct topic_events *events)
 {
-  int32_t p = events->out_of_range_partition;
-  int64_t first, end;
+  int32_t partition = events->out_of_range_partition;
 
-  if (p < 0 || (size_t)p >= a->n || !a->anchors[p].is_awaited)
-    return ERR_OK;
-  TRY(topic_reader_bounds(a->reader, p, BROKER_TIMEOUT_MS, &first, &end));
-  if (a->anchors[p].position.last_offset >= end)
-    FAIL(ERR_DISCONTINUITY,
-         "partition %" PRId32 ": the record at offset %" PRId64 " was applied, but now the partition ends at %" PRId64
-         ": the topic was deleted and created again",
-         p, a->anchors[p].position.last_offset, end);
-  note_checked(a, p);
-  return ERR_OK;
+  return is_awaited(a, partition) ? check_end(a, partition) : ERR_OK;
 }
 
 static err_t check_new_records(struct topic_audit *a, bool has_holes)
