@@ -149,6 +149,25 @@ class PendingTest(unittest.TestCase):
         self.answer(more[0][0])
         self.assertEqual(more[0][1].result(0), "hits")
 
+    def test_a_callback_that_ends_its_thread_holds_up_no_other_future(self):
+        def leave(_):
+            raise SystemExit
+
+        def open_two(timeout_s):
+            requests = [self.pending.add(timeout_s) for _ in range(2)]
+            requests[0][1].add_done_callback(leave)
+            return [request_id for request_id, _ in requests], [future for _, future in requests]
+        with self.assertLogs("sluice_client", "ERROR"):
+            ids, answered = open_two(5)
+            for request_id in ids:
+                self.answer(request_id)
+            _, late = open_two(1)
+            self.clock.now += 2
+            self.pending.expire()
+            _, left = open_two(5)
+            self.pending.close()
+        self.assertEqual([future.done() for future in answered + late + left], 6 * [True])
+
     def test_memory_of_requests_that_were_given_up_is_bounded(self):
         self.pending = Pending(self.clock, remember=2)
         ids = [self.pending.add(5)[0] for _ in range(3)]

@@ -87,6 +87,17 @@ class WriterTest(unittest.TestCase):
         self.assertIsInstance(futures[0].exception(60), WriteError)
         self.assertEqual(self.catalogue.flush(), {})
 
+    def test_a_callback_that_ends_its_thread_holds_up_no_other_record(self):
+        def leave(_):
+            raise SystemExit
+        with self.assertLogs("sluice_client", "ERROR"):
+            self.catalogue.put("a", {"films": [1]}).add_done_callback(leave)
+            self.producer.deliver()
+            self.catalogue.flush()
+            second = self.catalogue.put("b", {"films": [1]})
+            self.producer.deliver(first=1)
+            self.assertEqual(second.result(60), {0: 2})
+
     def test_a_full_queue_is_waited_for(self):
         self.producer.room = 1
         self.catalogue.put("a", {"films": [1]})

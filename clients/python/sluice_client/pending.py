@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 
 from .errors import Closed, NoAnswer
+from .futures import end
 
 
 @dataclass
@@ -76,9 +77,9 @@ class Pending:
         try:
             result = make()
         except Exception as error:
-            request.future.set_exception(error)
+            end(request.future, error=error)
         else:
-            request.future.set_result(result)
+            end(request.future, result)
 
     def fail(self, request_id: str, error: Exception) -> None:
         """End a request that could not be sent."""
@@ -90,7 +91,7 @@ class Pending:
             # The record may be in Kafka all the same.
             self._give_up(request_id)
         if request.future.set_running_or_notify_cancel():
-            request.future.set_exception(error)
+            end(request.future, error=error)
 
     def expire(self) -> float:
         """Give up the requests whose time is over. Return the seconds until the next one's is, at most a minute."""
@@ -108,7 +109,7 @@ class Pending:
         for request in expired:
             if request.future.set_running_or_notify_cancel():
                 trouble = f": {self._trouble}" if self._trouble else ""
-                request.future.set_exception(NoAnswer(f"no answer within {request.timeout_s} s{trouble}"))
+                end(request.future, error=NoAnswer(f"no answer within {request.timeout_s} s{trouble}"))
         return wait_s
 
     def close(self) -> None:
@@ -119,7 +120,7 @@ class Pending:
             self._counters.failed += len(left)
         for request in left.values():
             if request.future.set_running_or_notify_cancel():
-                request.future.set_exception(Closed("the client was closed before the answer came"))
+                end(request.future, error=Closed("the client was closed before the answer came"))
 
     def counters(self) -> Counters:
         with self._lock:

@@ -12,6 +12,7 @@ from typing import Any, Optional, Set, Type, TypeVar
 from confluent_kafka import Producer
 
 from .errors import Closed, WriteError
+from .futures import end
 from .kafka import Kafka, settings
 from .positions import Positions
 
@@ -119,12 +120,12 @@ class Writer:
         if error:
             failure = WriteError(f"topic {self._topic}: {error}")
             self._end(future, {}, failure)
-            future.set_exception(failure)
+            end(future, error=failure)
         else:
             reached = {message.partition(): message.offset() + 1}
             self._cause = None
             self._end(future, reached, None)
-            future.set_result(reached)
+            end(future, reached)
 
     def _end(self, future: "Future[Positions]", reached: Positions, failure: Optional[WriteError]) -> None:
         with self._lock:
