@@ -8,7 +8,7 @@ from unittest import mock
 
 import installed  # noqa: F401
 
-from sluice_client import Catalogue, Closed, SeenItems, WriteError
+from sluice_client import Catalogue, Closed, SeenItems, SluiceError, WriteError
 from sluice_client import sluice_pb2 as pb
 
 
@@ -97,6 +97,22 @@ class WriterTest(unittest.TestCase):
             second = self.catalogue.put("b", {"films": [1]})
             self.producer.deliver(first=1)
             self.assertEqual(second.result(60), {0: 2})
+
+    def test_a_writer_does_not_wait_for_itself(self):
+        said = []
+
+        def wait(_):
+            for call in (lambda: self.catalogue.flush(1), lambda: self.catalogue.close(1)):
+                try:
+                    call()
+                except SluiceError as error:
+                    said.append(str(error))
+        first, second = (self.catalogue.put(key, {"films": [1]}) for key in "ab")
+        first.add_done_callback(wait)
+        self.producer.deliver()
+        self.assertEqual(second.result(60), {0: 2})
+        self.assertEqual(said, 2 * ["flush() or close() in a callback would wait for its own thread"])
+        self.assertEqual(self.catalogue.flush(60), {0: 2})
 
     def test_a_full_queue_is_waited_for(self):
         self.producer.room = 1

@@ -11,7 +11,7 @@ from typing import Any, Optional, Set, Type, TypeVar
 
 from confluent_kafka import Producer
 
-from .errors import Closed, WriteError
+from .errors import Closed, SluiceError, WriteError
 from .futures import end
 from .kafka import Kafka, settings
 from .positions import Positions
@@ -65,10 +65,11 @@ class Writer:
             return dict(self._positions)
 
     def flush(self, timeout_s: float = 60) -> Positions:
-        """Wait until Kafka has every record written so far, and return `positions`.
+        """Wait until Kafka has every record written so far, and return `positions`. Not in a callback of a future.
 
         Raise WriteError if some are not there in time, or if any failed since the last flush.
         """
+        self._refuse_in_callback()
         with self._lock:
             waiting = set(self._open)
         late = wait(waiting, timeout_s).not_done
@@ -83,7 +84,9 @@ class Writer:
         return self.positions
 
     def close(self, timeout_s: float = 60) -> None:
-        """Refuse further records, flush, and end the thread. A second call does nothing."""
+        """Refuse further records, flush, and end the thread. A second call does nothing. Not in a callback of a future.
+        """
+        self._refuse_in_callback()
         with self._lock:
             if self._closed:
                 return
@@ -104,6 +107,10 @@ class Writer:
         except WriteError:
             if kind is None:
                 raise
+
+    def _refuse_in_callback(self) -> None:
+        if threading.current_thread() is self._thread:
+            raise SluiceError("flush() or close() in a callback would wait for its own thread")
 
     def _produce(self, key: bytes, value: Optional[bytes], report: Any) -> bool:
         try:
