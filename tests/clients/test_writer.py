@@ -33,6 +33,12 @@ class Producer:
                              for n, (*_, report) in enumerate(held)]
         return held
 
+    def purge(self):
+        self.deliver(error="purged")
+
+    def flush(self, _):
+        self.poll(0)
+
     def poll(self, _):
         with self.lock:
             reports, self.reports = self.reports, []
@@ -78,6 +84,25 @@ class WriterTest(unittest.TestCase):
         self.catalogue.put("a", {"films": [1]})
         with self.assertRaisesRegex(WriteError, "1 of 1 records"):
             self.catalogue.flush(0.01)
+
+    def test_closing_ends_the_futures_of_records_that_are_not_there_in_time(self):
+        future = self.catalogue.put("a", {"films": [1]})
+        self.producer.room, ends = 1, []
+
+        def put():
+            try:
+                self.catalogue.put("b", {"films": [1]})
+            except Closed as error:
+                ends.append(str(error))
+        waiting = threading.Thread(target=put)
+        waiting.start()
+        while len(self.catalogue._open) < 2:
+            threading.Event().wait(0.001)
+        with self.assertRaisesRegex(WriteError, "2 of 2 records are not in Kafka after 0.01 s"):
+            self.catalogue.close(0.01)
+        self.assertRegex(str(future.exception(60)), "topic sluice.catalogue: purged")
+        waiting.join(60)
+        self.assertEqual(ends, ["the writer was closed while a record waited for room"])
 
     def test_a_failure_is_told_once(self):
         futures = [self.catalogue.put(key, {"films": [1]}) for key in "ab"]

@@ -250,8 +250,10 @@ class NoBrokers(Case):
         catalogue.put("a", {"films": [1, 2]})
         with self.assertRaisesRegex(sluice_client.WriteError, f"after 2 s: .*{address}"):
             catalogue.flush(2)
+        future = catalogue.put("b", {"films": [1, 2]})
         with self.assertRaises(sluice_client.WriteError):
             catalogue.close(0)
+        self.assertIsInstance(future.exception(PATIENCE_S), sluice_client.WriteError)
 
 
 class GrowingAnswers(Case):

@@ -19,6 +19,8 @@ from .positions import Positions
 # Idempotence keeps the records of a key in order when one is sent again.
 DEFAULTS = {"enable.idempotence": True, "linger.ms": 5}
 POLL_S = 0.1
+# How long the delivery reports of records that are given up may take. They are there at once.
+GIVE_UP_S = 1
 
 Self = TypeVar("Self", bound="Writer")
 
@@ -85,6 +87,8 @@ class Writer:
 
     def close(self, timeout_s: float = 60) -> None:
         """Refuse further records, flush, and end the thread. A second call does nothing. Not in a callback of a future.
+
+        Records that are not in Kafka in time are given up: their futures end with WriteError.
         """
         self._refuse_in_callback()
         with self._lock:
@@ -94,8 +98,10 @@ class Writer:
         try:
             self.flush(timeout_s)
         finally:
-            self._stop.set()
+            with self._lock:
+                self._stop.set()
             self._thread.join()
+            self._give_up()
 
     def __enter__(self: Self) -> Self:
         return self
@@ -113,11 +119,19 @@ class Writer:
             raise SluiceError("flush() or close() in a callback would wait for its own thread")
 
     def _produce(self, key: bytes, value: Optional[bytes], report: Any) -> bool:
-        try:
-            self._producer.produce(self._topic, value, key, on_delivery=report)
-        except BufferError:
-            return False
+        with self._lock:
+            if self._stop.is_set():
+                raise Closed("the writer was closed while a record waited for room")
+            try:
+                self._producer.produce(self._topic, value, key, on_delivery=report)
+            except BufferError:
+                return False
         return True
+
+    def _give_up(self) -> None:
+        """End the futures of records that are not in Kafka. The producer would live as long as it has records."""
+        self._producer.purge()
+        self._producer.flush(GIVE_UP_S)
 
     def _note(self, error: Any) -> None:
         self._cause = str(error)
