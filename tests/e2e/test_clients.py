@@ -3,6 +3,7 @@
 """Tests of the clients for Python and Java, and of the examples, with a real Kafka broker and one daemon."""
 
 import dataclasses
+import gc
 import re
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import threading
 import time
 import unittest
 import uuid
+import weakref
 
 import numpy as np
 from confluent_kafka import Producer
@@ -230,6 +232,16 @@ class PythonClient(Case):
         eventually(lambda: self.queries.counters.late == 1, "the late answer", 60)
         self.assertEqual(self.queries.counters.timed_out, 1)
         self.ask("films", 1, [1, 0])
+
+    def test_a_closed_client_is_freed_with_the_queries_that_were_not_sent(self):
+        left = Queries(broker.bootstrap, producer={"linger.ms": 60000})
+        future = left.submit(Query("films", 1, [1, 0]), PATIENCE_S)
+        left.close()
+        self.assertIsInstance(future.exception(0), Closed)
+        freed = weakref.ref(left)
+        del left
+        gc.collect()
+        self.assertIsNone(freed())
 
     def test_a_topic_that_does_not_exist_is_named(self):
         with self.assertRaisesRegex(sluice_client.SluiceError, "no.such.topic"):

@@ -27,6 +27,8 @@ POLL_S = 0.05
 REFRESH_TIMEOUT_S = 0.5
 # How long before the end of its time the daemon is to answer a query, at most: so that its error, if any, arrives.
 MARGIN_S = 0.2
+# How long the delivery reports of queries that are purged may take. They are there at once.
+PURGE_S = 1
 
 
 class Queries:
@@ -130,6 +132,9 @@ class Queries:
             self._closing.set()
             self._pending.close()
             self._consumer.close()
+            # Without this, queries that are not sent yet would keep the producer, its threads and this object for ever.
+            self._producer.purge()
+            self._producer.flush(PURGE_S)
 
     def _take(self, message: Any) -> None:
         # librdkafka goes on by itself after errors.
