@@ -77,6 +77,16 @@ class PendingTest(unittest.TestCase):
             self.pending.expire()
             self.assertEqual(str(future.exception(0)), due)
 
+    def test_a_timeout_that_is_no_number_is_refused_and_others_end(self):
+        for wrong in (float("nan"), float("inf")):
+            with self.assertRaisesRegex(ValueError, f"a timeout is a number of seconds, not {wrong}"):
+                self.pending.add(wrong)
+        _, future = self.pending.add(5)
+        self.clock.now += 6
+        self.pending.expire()
+        self.assertIsInstance(future.exception(0), NoAnswer)
+        self.counted(sent=1, timed_out=1)
+
     def test_deadlines_end_in_their_own_order(self):
         long, short, middle = (self.pending.add(timeout_s)[1] for timeout_s in (30, 1, 10))
         for step, done in ((2, [short]), (10, [short, middle]), (30, [short, middle, long])):

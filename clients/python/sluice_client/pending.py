@@ -6,6 +6,7 @@ that come later, or again, are recognised and counted.
 """
 
 import heapq
+import math
 import threading
 import time
 import uuid
@@ -58,6 +59,8 @@ class Pending:
 
     def add(self, timeout_s: float) -> Tuple[str, "Future[Any]"]:
         """Open a request that is given up after timeout_s. Return its id and the future of its answer."""
+        if not timeout_s < math.inf:  # nor if it is not a number: the deadlines after it would not be seen
+            raise ValueError(f"a timeout is a number of seconds, not {timeout_s}")
         future: "Future[Any]" = Future()
         deadline = self._clock() + timeout_s
         with self._lock:
