@@ -112,6 +112,14 @@ class PythonClient(Case):
         deleted = self.catalogue.delete("alien").result(PATIENCE_S)
         self.assertEqual(self.ask("films", 2, [1, 0], at_least=deleted), ["heat", "ran"])
 
+    def test_the_first_query_does_not_wait_for_the_topic_to_be_found(self):
+        def time_of_the_first():
+            with Queries(broker.bootstrap) as queries:
+                started = time.monotonic()
+                queries.ask(Query("films", 1, [1, 0]), PATIENCE_S)
+                return time.monotonic() - started
+        self.assertLess(min(time_of_the_first() for _ in range(3)), 0.9 * SLOWNESS)
+
     def test_filters_and_exclusions(self):
         written = self.put_films()
         wanted = {"space": "films", "k": 3, "vector": [1, 0], "at_least": written}
@@ -244,8 +252,9 @@ class PythonClient(Case):
         self.assertIsNone(freed())
 
     def test_a_topic_that_does_not_exist_is_named(self):
-        with self.assertRaisesRegex(sluice_client.SluiceError, "no.such.topic"):
-            Queries(broker.bootstrap, answers_topic="no.such.topic")
+        for topics in ({"answers_topic": "no.such.topic"}, {"queries_topic": "no.such.topic"}):
+            with self.assertRaisesRegex(sluice_client.SluiceError, "no.such.topic"):
+                Queries(broker.bootstrap, **topics)
         with Catalogue({**QUIET, "bootstrap.servers": broker.bootstrap, "topic.metadata.propagation.max.ms": 10},
                        "no.such.topic") as catalogue:
             catalogue.put("a", {"films": [1, 0]})

@@ -3,7 +3,7 @@
 
 from typing import Any, Dict, List, Mapping, Optional, Union
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from .errors import SluiceError
 
@@ -17,9 +17,9 @@ def settings(kafka: Kafka, defaults: Mapping[str, Any], more: Optional[Mapping[s
     return {**defaults, **own, **(more or {})}
 
 
-def partitions_of(consumer: Consumer, topic: str, timeout_s: float) -> List[int]:
+def partitions_of(client: Union[Consumer, Producer], topic: str, timeout_s: float) -> List[int]:
     """Return the topic's partitions. Raise SluiceError if there is no such topic."""
-    found = consumer.list_topics(topic, timeout=timeout_s).topics[topic]
+    found = client.list_topics(topic, timeout=timeout_s).topics[topic]
     if found.error is not None:
         raise SluiceError(f"topic {topic}: {found.error}")
     return sorted(found.partitions)

@@ -36,7 +36,7 @@ class Queries:
 
     kafka: an address, or properties of librdkafka. producer, consumer: more properties, for one of the two. The
     embedded broker needs consumer={"fetch.wait.max.ms": 5}. Raises NoBroker if none answers within start_timeout_s, and
-    SluiceError if there is no answer topic.
+    SluiceError if there is no query topic or no answer topic.
     """
 
     def __init__(self, kafka: Kafka, queries_topic: str = "sluice.queries", answers_topic: str = "sluice.answers", *,
@@ -49,6 +49,8 @@ class Queries:
         self._producer = Producer(settings(kafka, {**PRODUCER, "error_cb": self._note}, producer))
         self._consumer = Consumer(settings(kafka, {**CONSUMER, "error_cb": self._note}, consumer))
         try:
+            # librdkafka would look for the topic when the first query is sent, and send it a second later.
+            partitions_of(self._producer, queries_topic, start_timeout_s)
             # Before the first query is sent, so that no answer can be missed.
             self._partitions = set(assign_end(self._consumer, answers_topic, start_timeout_s))
         except SluiceError:
