@@ -181,6 +181,14 @@ class PythonClient(Case):
                 self.ask(**fields)
             self.assertEqual(caught.exception.code, code)
 
+    def test_what_is_too_large_for_kafka_is_named(self):
+        vector = np.zeros(1 << 20, np.float32)
+        with self.assertRaisesRegex(sluice_client.WriteError, "topic sluice.queries: .*MSG_SIZE_TOO_LARGE"):
+            self.queries.ask(Query("films", 1, vector), PATIENCE_S)
+        with self.assertRaisesRegex(sluice_client.WriteError, "topic sluice.catalogue: .*MSG_SIZE_TOO_LARGE"):
+            self.catalogue.put("a", {"films": vector})
+        self.catalogue.flush(PATIENCE_S)
+
     def test_many_threads_get_their_own_answers(self):
         vectors = data.generator("clients").standard_normal((200, DIM)).astype(np.float32)
         for row, vector in enumerate(vectors):

@@ -68,7 +68,8 @@ class Queries:
         """Send a query and return the future of its answer.
 
         The future raises QueryError if the daemon answers with an error, and NoAnswer if there is no answer within
-        timeout_s. The query's deadline is a little earlier: the clocks of client and daemon must agree.
+        timeout_s. The query's deadline is a little earlier: the clocks of client and daemon must agree. WriteError,
+        here or from the future, says why Kafka does not take the query.
         """
         request_id, future = self._pending.add(timeout_s)
         deadline_s = time.time() + timeout_s - min(MARGIN_S, timeout_s / 10)
@@ -115,6 +116,8 @@ class Queries:
                 if time.monotonic() > deadline:
                     raise WriteError("the queue of the producer stayed full") from None
                 self._producer.poll(0.01)  # in a callback, nobody else would
+            except KafkaException as error:  # such as a query that is too large
+                raise WriteError(f"topic {self._queries_topic}: {error}") from error
 
     def _note(self, error: Any) -> None:
         self._pending.note(str(error))

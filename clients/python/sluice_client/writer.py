@@ -9,7 +9,7 @@ import threading
 from concurrent.futures import Future, wait
 from typing import Any, Optional, Set, Type, TypeVar
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 
 from .errors import Closed, SluiceError, WriteError
 from .futures import end
@@ -43,7 +43,10 @@ class Writer:
         self._thread.start()
 
     def write(self, key: bytes, value: Optional[bytes]) -> "Future[Positions]":
-        """Write a record; return the future of its positions. Wait while the producer's queue is full."""
+        """Write a record; return the future of its positions. Wait while the producer's queue is full.
+
+        WriteError, here or from the future, says why Kafka does not take the record.
+        """
         future: "Future[Positions]" = Future()
         future.set_running_or_notify_cancel()  # a record cannot be called back
         report = functools.partial(self._delivered, future)
@@ -126,6 +129,8 @@ class Writer:
                 self._producer.produce(self._topic, value, key, on_delivery=report)
             except BufferError:
                 return False
+            except KafkaException as error:  # such as a record that is too large
+                raise WriteError(f"topic {self._topic}: {error}") from error
         return True
 
     def _give_up(self) -> None:
