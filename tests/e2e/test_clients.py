@@ -4,6 +4,7 @@
 
 import dataclasses
 import gc
+import os
 import re
 import signal
 import subprocess
@@ -188,6 +189,31 @@ class PythonClient(Case):
         with self.assertRaisesRegex(sluice_client.WriteError, "topic sluice.catalogue: .*MSG_SIZE_TOO_LARGE"):
             self.catalogue.put("a", {"films": vector})
         self.catalogue.flush(PATIENCE_S)
+
+    def test_a_fork_is_told_that_its_client_is_not_there(self):
+        def try_all():
+            for call in (lambda: self.queries.ask(Query("films", 1, [1, 0]), 1),
+                         lambda: self.catalogue.put("a", {"films": [1, 0]}).result(1), lambda: self.catalogue.flush(1)):
+                try:
+                    call()
+                    return 1
+                except sluice_client.SluiceError as error:
+                    if f"opened in process {os.getppid()}, of which this one is a fork" not in str(error):
+                        return 2
+            self.catalogue.close()
+            self.queries.close()
+            return 0
+        self.ask("films", 1, [1, 0])
+        child = os.fork()
+        if child == 0:
+            code = 3
+            try:
+                signal.alarm(int(PATIENCE_S))
+                code = try_all()
+            finally:
+                os._exit(code)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        self.ask("films", 1, [1, 0])
 
     def test_many_threads_get_their_own_answers(self):
         vectors = data.generator("clients").standard_normal((200, DIM)).astype(np.float32)

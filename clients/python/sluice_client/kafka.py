@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings of Kafka clients, and the partitions that a reader without a group reads."""
 
+import os
 from typing import Any, Dict, List, Mapping, Optional, Union
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -15,6 +16,12 @@ def settings(kafka: Kafka, defaults: Mapping[str, Any], more: Optional[Mapping[s
     """Return librdkafka's properties: the defaults, then what the caller set, then what he set for this client."""
     own = {"bootstrap.servers": kafka} if isinstance(kafka, str) else kafka
     return {**defaults, **own, **(more or {})}
+
+
+def verify_process(opened_in: int) -> None:
+    """Raise SluiceError in a fork of the process that opened a client: the client's threads are not there."""
+    if os.getpid() != opened_in:
+        raise SluiceError(f"the client was opened in process {opened_in}, of which this one is a fork: open it here")
 
 
 def partitions_of(client: Union[Consumer, Producer], topic: str, timeout_s: float) -> List[int]:

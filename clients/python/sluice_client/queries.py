@@ -2,6 +2,7 @@
 """Sends queries and finds their answers: one producer, one reader of the answer topic, any number of threads."""
 
 import functools
+import os
 import threading
 import time
 from concurrent.futures import Future
@@ -12,7 +13,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer
 from . import sluice_pb2 as pb
 from .answer import Answer, answer_of
 from .errors import NoBroker, SluiceError, WriteError
-from .kafka import Kafka, assign_end, partitions_of, settings
+from .kafka import Kafka, assign_end, partitions_of, settings, verify_process
 from .messages import Query
 from .pending import Counters, Pending
 
@@ -44,6 +45,7 @@ class Queries:
                  start_timeout_s: float = 30, refresh_s: float = 10) -> None:
         self._queries_topic, self._answers_topic = queries_topic, answers_topic
         self._refresh_s = refresh_s  # how often new partitions of the answer topic are looked for
+        self._process = os.getpid()
         self._pending = Pending()
         self._closing = threading.Event()
         self._producer = Producer(settings(kafka, {**PRODUCER, "error_cb": self._note}, producer))
@@ -71,6 +73,7 @@ class Queries:
         timeout_s. The query's deadline is a little earlier: the clocks of client and daemon must agree. WriteError,
         here or from the future, says why Kafka does not take the query.
         """
+        verify_process(self._process)
         request_id, future = self._pending.add(timeout_s)
         deadline_s = time.time() + timeout_s - min(MARGIN_S, timeout_s / 10)
         try:
@@ -95,7 +98,9 @@ class Queries:
         return self._pending.counters()
 
     def close(self) -> None:
-        """Stop reading. Requests that are open end with Closed. A second call does nothing."""
+        """Stop reading. Requests that are open end with Closed. A second call does nothing, nor one in a fork."""
+        if os.getpid() != self._process:
+            return
         self._closing.set()
         if threading.current_thread() is not self._thread:
             self._thread.join()

@@ -5,6 +5,7 @@ A thread serves the delivery reports, so that the future of a record completes b
 """
 
 import functools
+import os
 import threading
 from concurrent.futures import Future, wait
 from typing import Any, Optional, Set, Type, TypeVar
@@ -13,7 +14,7 @@ from confluent_kafka import KafkaException, Producer
 
 from .errors import Closed, SluiceError, WriteError
 from .futures import end
-from .kafka import Kafka, settings
+from .kafka import Kafka, settings, verify_process
 from .positions import Positions
 
 # Idempotence keeps the records of a key in order when one is sent again.
@@ -30,6 +31,7 @@ class Writer:
 
     def __init__(self, kafka: Kafka, topic: str) -> None:
         self._topic = topic
+        self._process = os.getpid()
         self._cause: Optional[str] = None  # the last fault since a record was written
         self._producer = Producer(settings(kafka, {**DEFAULTS, "error_cb": self._note}))
         self._lock = threading.Lock()
@@ -47,6 +49,7 @@ class Writer:
 
         WriteError, here or from the future, says why Kafka does not take the record.
         """
+        verify_process(self._process)
         future: "Future[Positions]" = Future()
         future.set_running_or_notify_cancel()  # a record cannot be called back
         report = functools.partial(self._delivered, future)
@@ -74,6 +77,7 @@ class Writer:
 
         Raise WriteError if some are not there in time, or if any failed since the last flush.
         """
+        verify_process(self._process)
         self._refuse_in_callback()
         with self._lock:
             waiting = set(self._open)
@@ -93,6 +97,8 @@ class Writer:
 
         Records that are not in Kafka in time are given up: their futures end with WriteError.
         """
+        if os.getpid() != self._process:
+            return  # the process that opened it closes it
         self._refuse_in_callback()
         with self._lock:
             if self._closed:
