@@ -257,6 +257,14 @@ class PythonClient(Case):
         eventually(lambda: self.queries.counters.duplicates == 1, "the second answer")
         self.assertEqual((self.queries.counters.answered, len(sent)), (1, 1))
 
+    def test_an_answer_that_cannot_be_read_is_an_error_of_this_package(self):
+        request_id, future = self.queries._pending.add(PATIENCE_S)
+        producer = Producer({**QUIET, "bootstrap.servers": broker.bootstrap})
+        producer.produce("sluice.answers", b"{}", request_id)
+        producer.flush(PATIENCE_S)
+        self.assertRegex(str(future.exception(PATIENCE_S)), "an answer that cannot be read: ")
+        self.assertIsInstance(future.exception(0), sluice_client.SluiceError)
+
     def test_without_an_answer_the_time_ends_and_the_answer_is_late(self):
         self.ask("films", 1, [1, 0])
         daemon.process.send_signal(signal.SIGSTOP)

@@ -152,7 +152,7 @@ class Queries:
             return
         # The answer has its query's key: other clients' answers are not even decoded.
         request_id = (message.key() or b"").decode(errors="replace")
-        self._pending.answer(request_id, lambda: answer_of(pb.Answer.FromString(message.value())))
+        self._pending.answer(request_id, lambda: _answer_in(message.value()))
 
     def _add_new_partitions(self) -> None:
         """Read partitions that the topic has grown by from their beginning."""
@@ -168,3 +168,11 @@ class Queries:
                 self._partitions.update(now)
         except (KafkaException, SluiceError):
             pass  # the brokers or the topic are away; the next look may find them
+
+
+def _answer_in(value: bytes) -> Answer:
+    try:
+        message = pb.Answer.FromString(value)
+    except Exception as error:  # DecodeError of protobuf, which has no types
+        raise SluiceError(f"an answer that cannot be read: {error}") from error
+    return answer_of(message)
