@@ -65,7 +65,10 @@ public final class PendingTest {
     var request = pending.add(LONG);
     pending.answer(request.id(), () -> { throw new QueryException("BAD_QUERY", "k"); });
     check(failureOf(request.future()) instanceof QueryException, "the error");
-    check(pending.counters().answered() == 1, pending.counters());
+    var other = pending.add(LONG);
+    pending.answer(other.id(), () -> { throw new OutOfMemoryError(); });
+    check(failureOf(other.future()) instanceof OutOfMemoryError, "an Error");
+    check(pending.counters().answered() == 2, pending.counters());
   }
 
   static void aRequestThatWasNotSentMayBeAnsweredAllTheSame() {

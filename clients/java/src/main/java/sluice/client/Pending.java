@@ -82,7 +82,7 @@ final class Pending<T> {
     run(() -> {
       try {
         request.future.complete(make.call());
-      } catch (Exception error) {
+      } catch (Throwable error) { // also OutOfMemoryError: the request is in no book any more, and must end
         request.future.completeExceptionally(error);
       }
     });
