@@ -389,7 +389,7 @@ class JavaClient(Case):
             broker.create_topic(topic, 1)
         said = self.java("sluice.client.QueriesTest", broker.bootstrap, str(int(PATIENCE_S)), "java.queries",
                          "java.answers")
-        self.assertIn("12 tests passed", said)
+        self.assertIn("13 tests passed", said)
 
     def test_the_example(self):
         said = self.java("examples/java/Films.java", broker.bootstrap)

@@ -15,6 +15,7 @@ import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewPartitions;
+import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.KafkaException;
@@ -149,6 +150,22 @@ public final class QueriesTest {
     }
   }
 
+  private void aQueryDoesNotWaitLongForATopicThatWasDeleted() throws Exception {
+    String topic = questions + ".deleted";
+    Map<String, ?> alert = Map.of("bootstrap.servers", kafka.get("bootstrap.servers"), "metadata.max.age.ms", "100");
+    try (Admin admin = Admin.create(kafka)) {
+      admin.createTopics(List.of(new NewTopic(topic, 1, (short) 1))).all().get();
+      try (Queries queries = new Queries(alert, topic, answers, REFRESH)) {
+        admin.deleteTopics(List.of(topic)).all().get();
+        for (long end = System.nanoTime() + 3_000_000_000L; System.nanoTime() < end;) {
+          long start = System.nanoTime();
+          queries.submit(Query.of("films", 1, 1, 0), Duration.ofMillis(50));
+          check(System.nanoTime() - start < 4_000_000_000L, "a query that waited for 5 s");
+        }
+      }
+    }
+  }
+
   private void partitionsThatAreAddedAreReadFromTheirBeginning() throws Exception {
     try (Queries queries = open(); Admin admin = Admin.create(kafka)) {
       admin.createPartitions(Map.of(answers, NewPartitions.increaseTo(3))).all().get();
@@ -218,11 +235,12 @@ public final class QueriesTest {
     test.aWriterDoesNotWaitForItself();
     test.whatIsNotWrittenIsToldOnce();
     test.whatNoDaemonTakesIsRefused();
+    test.aQueryDoesNotWaitLongForATopicThatWasDeleted();
     test.partitionsThatAreAddedAreReadFromTheirBeginning();
     test.aTopicThatDoesNotExistIsNamed();
     numbersThatAreNotFiniteAreRefused();
     partsHaveTheNamesOfTheSchema();
     timesAreMillisecondsAlsoInLists();
-    System.out.println("12 tests passed");
+    System.out.println("13 tests passed");
   }
 }

@@ -32,12 +32,14 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * one for the whole process: opening takes far longer than a query.
  */
 public final class Queries implements AutoCloseable {
-  private static final Map<String, Object> PRODUCER = Map.of("linger.ms", "0", "max.block.ms", "5000");
+  // How long a query waits for room in the producer, or for its topic, also beyond its timeout.
+  private static final Map<String, Object> PRODUCER = Map.of("linger.ms", "0", "max.block.ms", "500");
   // Offsets are never committed. If the topic was created anew, its beginning is read, so that no answer is missed.
   private static final Map<String, Object> CONSUMER = Map.of("enable.auto.commit", "false", "auto.offset.reset",
                                                              "earliest", "allow.auto.create.topics", "false",
                                                              "isolation.level", "read_committed");
   private static final Duration POLL = Duration.ofMillis(50), AFTER_ERROR = Duration.ofMillis(200);
+  private static final Duration START_TIMEOUT = Duration.ofSeconds(5); // until the query topic is found
   private static final Duration LIST_TIMEOUT = Duration.ofMillis(500); // meanwhile no answers are read
   private static final Duration MARGIN = Duration.ofMillis(200);
   private static final int REMEMBER = 100_000;
@@ -79,7 +81,7 @@ public final class Queries implements AutoCloseable {
       throw error;
     }
     try {
-      producer.partitionsFor(queriesTopic); // connects, so that the first query does not wait for that
+      findQueriesTopic();
       // Before the first query is sent, so that no answer can be missed. Without a group: all partitions.
       partitions.addAll(partitionsOf(consumer.partitionsFor(answersTopic)));
       if (partitions.isEmpty()) {
@@ -99,8 +101,8 @@ public final class Queries implements AutoCloseable {
   /**
    * Sends a query and returns the future of its answer. It ends with a QueryException if the daemon answers with an
    * error, a TimeoutException if there is no answer in time, a KafkaException if Kafka does not take the query, and an
-   * IllegalStateException if the client is closed or the answer is none. It waits while the producer is full, for 5 s
-   * at most (max.block.ms).
+   * IllegalStateException if the client is closed or the answer is none. It waits while the producer is full or the
+   * topic is away, for 0.5 s at most (max.block.ms).
    *
    * <p>The query's deadline is a little earlier, by a tenth of the timeout and at most 0.2 s, so that the daemon's error
    * arrives: the clocks of client and daemon must agree. Callbacks of futures run one after the other in a thread of the
@@ -153,6 +155,20 @@ public final class Queries implements AutoCloseable {
       reader.join();
     } catch (InterruptedException error) {
       Thread.currentThread().interrupt();
+    }
+  }
+
+  /** Connects, so that the first query does not wait for that. */
+  private void findQueriesTopic() {
+    for (long end = System.nanoTime() + START_TIMEOUT.toNanos();;) {
+      try {
+        producer.partitionsFor(queriesTopic);
+        return;
+      } catch (org.apache.kafka.common.errors.TimeoutException error) {
+        if (System.nanoTime() - end > 0) {
+          throw error;
+        }
+      }
     }
   }
 
