@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the book of open requests: answers in any order, late, twice and to others; deadlines; threads."""
 
+import pickle
 import threading
 import unittest
 
 import installed  # noqa: F401
 
-from sluice_client import Closed, Counters, NoAnswer, WriteError
+from sluice_client import Closed, Counters, NoAnswer, QueryError, WriteError
 from sluice_client.pending import Pending
 
 
@@ -117,6 +118,10 @@ class PendingTest(unittest.TestCase):
         self.pending.answer(request_id, refuse)
         self.assertIsInstance(future.exception(0), ValueError)
         self.counted(sent=1, answered=1)
+
+    def test_an_error_of_the_daemon_crosses_processes(self):
+        error = pickle.loads(pickle.dumps(QueryError("BAD_QUERY", "k: -1")))
+        self.assertEqual((error.code, error.message, str(error)), ("BAD_QUERY", "k: -1", "BAD_QUERY: k: -1"))
 
     def test_a_request_that_could_not_be_sent_fails_once(self):
         request_id, future = self.pending.add(5)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exceptions of this package."""
 
+from typing import Tuple, Type
+
 
 class SluiceError(Exception):
     """The base of all exceptions of this package."""
@@ -13,6 +15,9 @@ class QueryError(SluiceError):
         super().__init__(f"{code}: {message}")
         self.code = code
         self.message = message
+
+    def __reduce__(self) -> Tuple[Type["QueryError"], Tuple[str, str]]:
+        return QueryError, (self.code, self.message)  # pickle would call it with the one text
 
     @property
     def can_retry(self) -> bool:
