@@ -17,7 +17,8 @@ public final class Catalogue extends Writer {
 
   /**
    * Puts an item, or changes what it names. Returns the future of the positions that a query names in atLeast(); its
-   * callbacks run in the producer's thread, and must not block.
+   * callbacks run in the producer's thread, and must not block. It waits while the producer is full, or does not know
+   * the topic yet because no broker answers or there is none, for a minute at most (max.block.ms).
    */
   public CompletableFuture<Positions> put(String key, Item item) {
     return write(key, item.message());

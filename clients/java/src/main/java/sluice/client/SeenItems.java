@@ -19,7 +19,10 @@ public final class SeenItems extends Writer {
     super(kafka, topic);
   }
 
-  /** Records that the user has now seen these items, in this order; at most 10,000 in a call. */
+  /**
+   * Records that the user has now seen these items, in this order; at most 10,000 in a call. Waits as Catalogue.put()
+   * does.
+   */
   public CompletableFuture<Positions> add(String user, List<String> items) {
     if (items.isEmpty() || items.size() > MAX_ITEMS) {
       throw new IllegalArgumentException(items.size() + " items; a record has 1 to " + MAX_ITEMS);
