@@ -10,8 +10,8 @@
  * interval. */
 enum { TOUCH_EVERY_MS = 10 * 60 * 1000 };
 
-/* How long one step may stay in the background: updates wait for its end. */
-enum { BACKGROUND_MS = 200 };
+/* How long one step may stand back: updates wait for its end. */
+enum { STAND_BACK_MS = 200 };
 
 /* Have the positions stored even without new records: after dead letters were settled, and every TOUCH_EVERY_MS. */
 static void touch_positions(struct catalogue *c)
@@ -78,7 +78,7 @@ static void *run(void *context)
   struct catalogue *c = context;
 
   pulse_begin(&c->with.alarm->pulses, &c->pulse, "catalogue");
-  if (!background_init(&c->background))
+  if (!stand_back_init(&c->stand_back))
     log_info("no_background", "note=\"filling and removing generations compete with searches: the system does not let "
                               "a thread raise its priority again; LimitNICE=+0 would\"");
   err_code_t err = follow(c);
@@ -92,7 +92,7 @@ static void *run(void *context)
 static err_t open_models(struct catalogue *c)
 {
   struct models_context context = {
-    c->with.config, c->with.kafka, c->with.engine, c->with.store, c->with.delivery, c->with.counters, &c->background,
+    c->with.config, c->with.kafka, c->with.engine, c->with.store, c->with.delivery, c->with.counters, &c->stand_back,
   };
 
   c->gather.rules = (struct item_batch_rules){ c->with.engine, c->with.config->catalogue.unknown_spaces, NULL };
@@ -138,13 +138,13 @@ struct models *catalogue_models(struct catalogue *c)
 
 void catalogue_bring_forward(struct catalogue *c)
 {
-  background_relieve(&c->background, BACKGROUND_MS * CLOCK_NS_PER_MS);
+  stand_back_relieve(&c->stand_back, STAND_BACK_MS * CLOCK_NS_PER_MS);
 }
 
 void catalogue_ask_to_stop(struct catalogue *c)
 {
   atomic_store(&c->is_stopping, true);
-  background_end(&c->background); /* somebody waits for its end now, and main does not look any more */
+  stand_back_end(&c->stand_back); /* somebody waits for its end now, and main does not look any more */
 }
 
 void catalogue_stop(struct catalogue *c)

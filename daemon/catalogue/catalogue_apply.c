@@ -244,8 +244,8 @@ err_t catalogue_apply(struct catalogue *c)
 {
   if (!catalogue_can_wait(c, 0))
     return apply(c);
-  background_enter(&c->background);
+  stand_back_enter(&c->stand_back);
   err_code_t err = apply(c);
-  background_leave(&c->background);
+  stand_back_leave(&c->stand_back);
   return err;
 }

@@ -25,7 +25,7 @@ void catalogue_relegate_client(struct catalogue *c)
 {
   int64_t now_ns = clock_now_ns();
 
-  move(c, c->background.has_entered && now_ns >= c->client.front_until_ns, now_ns);
+  move(c, c->stand_back.has_entered && now_ns >= c->client.front_until_ns, now_ns);
 }
 
 /* Once in BACK_MS, see how many records the client brings. */

@@ -78,7 +78,7 @@ static err_t poll_records(struct catalogue *c, size_t room, int timeout_ms, stru
   return ERR_OK;
 }
 
-/* Poll once. If the records before could wait, so can these, probably: read them in the background. One that cannot
+/* Poll once. If the records before could wait, so can these, probably: stand back for them. One that cannot
  * wait is late by one poll at most. In bulk another thread may be writing the store, so nothing is asked of it. */
 static err_t poll_next(struct catalogue *c, bool is_bulk, size_t room, int timeout_ms, struct damage_sighting *damage,
                        size_t *n)
@@ -86,11 +86,11 @@ static err_t poll_next(struct catalogue *c, bool is_bulk, size_t room, int timeo
   size_t first = c->batch.n;
 
   if (c->gather.newest_can_wait)
-    background_enter(&c->background);
+    stand_back_enter(&c->stand_back);
   catalogue_relegate_client(c);
   err_code_t err = poll_records(c, room, timeout_ms, damage, n);
   c->gather.newest_can_wait = err == ERR_OK && !is_bulk && catalogue_can_wait(c, first);
-  background_leave(&c->background);
+  stand_back_leave(&c->stand_back);
   catalogue_recall_client(c, *n);
   return err;
 }

@@ -30,7 +30,7 @@
 #define DAEMON_CATALOGUE_CATALOGUE_STATE_H
 
 #include "base/age_watch.h"
-#include "base/background.h"
+#include "base/stand_back.h"
 #include "daemon/catalogue/catalogue.h"
 #include "daemon/catalogue/catalogue_rebuild.h"
 #include "daemon/catalogue/item_batch.h"
@@ -173,7 +173,7 @@ struct catalogue {
   struct topic_audit audit;
   struct catalogue_rebuild rebuild;
   struct letter_window letters;
-  struct background background; /* for what no query waits for */
+  struct stand_back stand_back; /* for what no query waits for */
   struct models *models;        /* generations of models; NULL: there is no control topic */
   bool has_model_work;          /* models_step() has more to do at once */
   struct item_batch batch;      /* the newest one, and the counts of unknown spaces */

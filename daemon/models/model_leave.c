@@ -7,9 +7,9 @@
 
 static err_t leave_engine(struct model_work *w, const struct model_entry *entry)
 {
-  background_enter(w->background);
+  stand_back_enter(w->stand_back);
   err_code_t err = engine_remove_space(w->engine, model_asked_name(w, entry->space), entry->generation);
-  background_leave(w->background);
+  stand_back_leave(w->stand_back);
   return err;
 }
 

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "base/background.h"
+#include "base/stand_back.h"
 #include "base/errand.h"
 #include "base/mem.h"
 
@@ -48,7 +48,7 @@ static err_code_t run_apart(void *context)
   const struct model_load *l = context;
 
   if (l->is_behind_searches)
-    background_lower_priority();
+    stand_back_for_good();
   progress_listener_set((struct progress_listener){ 0 });
   return load(context);
 }

@@ -267,9 +267,9 @@ bool model_work_can_wait(const struct model_work *w, const struct item_change *c
 static err_t take_walk(struct model_work *w, bool may_fill, const struct model_entry **removed)
 {
   if (model_walks_are_due(w, may_fill) && !model_index_is_awaited(w))
-    background_enter(w->background);
+    stand_back_enter(w->stand_back);
   err_code_t err = model_walks_step(w, may_fill, removed);
-  background_leave(w->background);
+  stand_back_leave(w->stand_back);
   return err;
 }
 

@@ -7,7 +7,7 @@
 #ifndef DAEMON_MODELS_MODEL_WORK_H
 #define DAEMON_MODELS_MODEL_WORK_H
 
-#include "base/background.h"
+#include "base/stand_back.h"
 #include "daemon/config/config.h"
 #include "daemon/models/model_entries.h"
 #include "daemon/models/model_fetching.h"
@@ -28,7 +28,7 @@ struct model_work {
   struct switch_board *switches;   /* learns of each switch before it is done; NULL: nobody needs it */
   size_t fill_items, remove_items; /* of the next step of a fill, and of deletes */
   int64_t remove_due_ns;           /* no deletes from the store before this: its disk was full */
-  struct background *background;   /* of the thread: fills, indexes and removals can wait; NULL: they do not */
+  struct stand_back *stand_back;   /* of the thread: fills, indexes and removals can wait; NULL: they do not */
   struct region region;
 };
 

@@ -63,7 +63,7 @@ static err_t restore(struct models *m)
   m->has_position = rows.has_position;
   m->position = rows.position;
   TRY(model_work_init(m->with.config, m->with.engine, m->with.store, &m->state, &m->work));
-  m->work.background = m->with.background;
+  m->work.stand_back = m->with.stand_back;
   m->work.switches = models_switches(m);
   TRY(restore_marks(m, &rows));
   region_reset(&m->region);

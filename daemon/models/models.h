@@ -24,7 +24,7 @@ struct models_context {
   struct store *store;
   struct delivery *delivery;
   struct counters *counters;
-  struct background *background; /* of the catalogue thread */
+  struct stand_back *stand_back; /* of the catalogue thread */
 };
 
 /* Open the consumer, and read what the store has of the control topic. The context is copied. */

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "base/background.h"
+#include "base/stand_back.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -207,7 +207,7 @@ static void *run(void *context)
   struct shadow_thread *t = context;
 
   pthread_setname_np(pthread_self(), "shadow");
-  if (!background_lower_priority())
+  if (!stand_back_for_good())
     log_info("shadow_thread", "note=\"it has the priority of the others: the system does not allow a lower one\"");
   while (!atomic_load(&t->is_stopping))
     step(t);

@@ -14,7 +14,7 @@
 typedef err_code_t divide_work(void *context, size_t first, size_t end, struct region *scratch);
 
 /* Do n elements, up to n_piece at a time. The calling thread works alone if there is no idle helper, or just one piece,
- * or if it stands back for all others (base/background.h), as helpers would not.
+ * or if it stands back for all others (base/stand_back.h), as helpers would not.
  *
  * team     NULL: there is none
  * scratch  of the calling thread

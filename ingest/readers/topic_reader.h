@@ -33,7 +33,7 @@ void topic_reader_abandon(struct topic_reader **r);
 bool topic_reader_is_outdated(const struct topic_reader *r);
 
 /* Let the client's threads stand back behind every other thread of the machine (SCHED_IDLE), or not any more. Call it
- * only where base/background.h says that a thread can return. A call that waits for a broker ends it. Blocks: no. */
+ * only where base/stand_back.h says that a thread can return. A call that waits for a broker ends it. Blocks: no. */
 void topic_reader_stand_back(struct topic_reader *r, bool stands_back);
 
 /* Get the id of the cluster, "" if the broker has none. The caller frees it with mem_free(). Returns ERR_KAFKA_RETRY

@@ -31,10 +31,10 @@ void topic_reader_stand_back(struct topic_reader *r, bool stands_back)
 
 static struct topic_reader reader;
 
-/* A catalogue whose thread is in the background while it polls, and whose records can wait. */
+/* A catalogue whose thread stands back while it polls, and whose records can wait. */
 static void open_catalogue(struct catalogue *c)
 {
-  *c = (struct catalogue){ .topic.reader = &reader, .gather.newest_can_wait = true, .background.has_entered = true };
+  *c = (struct catalogue){ .topic.reader = &reader, .gather.newest_can_wait = true, .stand_back.has_entered = true };
   reader.stands_back = false;
   now_ns = CLOCK_NS_PER_S;
 }
@@ -55,12 +55,12 @@ static void the_client_stands_back_only_while_the_thread_does(void **state)
 
   (void)state;
   open_catalogue(&c);
-  c.background.has_entered = false;
+  c.stand_back.has_entered = false;
   assert_false(poll_once(&c, FEW_RECORDS, 1));
-  c.background.has_entered = true;
+  c.stand_back.has_entered = true;
   assert_true(poll_once(&c, FEW_RECORDS, 1));
   assert_true(reader.stands_back); /* also between two polls */
-  c.background.has_entered = false;
+  c.stand_back.has_entered = false;
   assert_false(poll_once(&c, FEW_RECORDS, 1));
 }
 
@@ -119,9 +119,9 @@ static void what_came_while_it_was_in_front_does_not_count(void **state)
   (void)state;
   open_catalogue(&c);
   assert_true(poll_once(&c, FEW_RECORDS, 1));
-  c.background.has_entered = false;
+  c.stand_back.has_entered = false;
   assert_false(poll_once(&c, FEW_RECORDS, 10 * BACK_MS));
-  c.background.has_entered = true;
+  c.stand_back.has_entered = true;
   assert_true(poll_once(&c, 0, BACK_MS - 1)); /* the time begins anew */
   assert_true(poll_once(&c, 0, 1));
   assert_false(poll_once(&c, 0, 1));

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/background.h"
+#include "base/stand_back.h"
 #include "ingest/kafka/kafka_client.h"
 #include "ingest/kafka/kafka_threads.h"
 #include "tests/support/kafka_fixture.h"
@@ -85,10 +85,10 @@ static void threads_are_listed_while_they_have_a_connection(void **state)
 
 static void all_threads_stand_back_those_that_connect_later_too(void **state)
 {
-  struct background may_return = { 0 };
+  struct stand_back may_return = { 0 };
 
   (void)state;
-  background_init(&may_return);
+  stand_back_init(&may_return);
   rd_kafka_t *rk = open_client();
   kafka_threads_stand_back(&threads, true);
   connect_to_broker(rk);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Priorities of threads in Linux: the calls that are said to be about processes are about one thread. */
-#include "base/background.h"
+#include "base/stand_back.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -23,17 +23,17 @@ static bool set_policy(pid_t thread, int policy)
   return sched_setscheduler(thread, policy, &param) == 0;
 }
 
-/* Who may not return must not go. Whether the system allows it depends on capabilities, limits and filters of system
- * calls. So a thread that is there for nothing else tries it. */
+/* Every thread may lower its priority, and not every one may raise it again: that depends on capabilities, limits and
+ * filters of system calls. So a thread that is there for nothing else tries both. */
 static void *try_it(void *context)
 {
-  struct background *b = context;
+  struct stand_back *b = context;
 
   b->is_possible = set_policy(0, SCHED_IDLE) && set_policy(0, b->policy);
   return NULL;
 }
 
-bool background_init(struct background *b)
+bool stand_back_init(struct stand_back *b)
 {
   pthread_t thread;
 
@@ -46,7 +46,7 @@ bool background_init(struct background *b)
   return b->is_possible;
 }
 
-void background_enter(struct background *b)
+void stand_back_enter(struct stand_back *b)
 {
   int64_t now_ns = clock_now_ns();
 
@@ -55,11 +55,11 @@ void background_enter(struct background *b)
   b->has_entered = true;
   atomic_store(&b->since_ns, now_ns); /* before the policy: relieving acts only on a thread whose since_ns is set */
   if (!set_policy(0, SCHED_IDLE) || now_ns < atomic_load(&b->front_until_ns)) /* it was brought forward on its way */
-    background_leave(b);
+    stand_back_leave(b);
 }
 
 /* If the other thread brings this one forward just now, that does what this does. */
-void background_leave(struct background *b)
+void stand_back_leave(struct stand_back *b)
 {
   if (!b || !b->has_entered)
     return;
@@ -69,7 +69,7 @@ void background_leave(struct background *b)
 }
 
 /* Does nothing if the thread is in front. */
-static void bring_forward(struct background *b, int64_t since_ns, int64_t until_ns)
+static void bring_forward(struct stand_back *b, int64_t since_ns, int64_t until_ns)
 {
   if (!since_ns || !atomic_compare_exchange_strong(&b->since_ns, &since_ns, 0))
     return;
@@ -79,7 +79,7 @@ static void bring_forward(struct background *b, int64_t since_ns, int64_t until_
 }
 
 /* If the thread leaves and enters again just now, it is brought forward too early: that harms nobody. */
-void background_relieve(struct background *b, int64_t limit_ns)
+void stand_back_relieve(struct stand_back *b, int64_t limit_ns)
 {
   int64_t since_ns = atomic_load(&b->since_ns), now_ns = clock_now_ns();
 
@@ -87,13 +87,13 @@ void background_relieve(struct background *b, int64_t limit_ns)
     bring_forward(b, since_ns, now_ns + FRONT * limit_ns);
 }
 
-void background_end(struct background *b)
+void stand_back_end(struct stand_back *b)
 {
   atomic_store(&b->front_until_ns, INT64_MAX);
   bring_forward(b, atomic_load(&b->since_ns), INT64_MAX);
 }
 
-bool background_lower_priority(void)
+bool stand_back_for_good(void)
 {
   return getpriority(PRIO_PROCESS, 0) >= LOWER_NICE || setpriority(PRIO_PROCESS, 0, LOWER_NICE) == 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread goes to the background and returns; it is brought forward if it is there for long; it does not go where it
+/* A thread stands back and returns; it is brought forward if it does so for long; it does not go where it
  * could not return from. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/background.h"
+#include "base/stand_back.h"
 #include "base/clock.h"
 
 enum { NOBODY = 65534, HOUR_S = 3600, IN_VAIN = 99 };
@@ -34,58 +34,58 @@ static void skip_aloud(const char *why)
   skip();
 }
 
-static void init_or_skip(struct background *b)
+static void init_or_skip(struct stand_back *b)
 {
-  if (!background_init(b))
-    skip_aloud("this process may not return from the background");
+  if (!stand_back_init(b))
+    skip_aloud("this process may not raise priorities again");
 }
 
 static void a_thread_goes_and_returns(void **state)
 {
-  struct background b = { 0 };
+  struct stand_back b = { 0 };
 
   (void)state;
   init_or_skip(&b);
   for (int i = 0; i < 2; i++) {
-    background_enter(&b);
+    stand_back_enter(&b);
     assert_int_equal(policy(), SCHED_IDLE);
-    background_leave(&b);
+    stand_back_leave(&b);
     assert_int_equal(policy(), SCHED_OTHER);
   }
 }
 
 static void leaving_without_entering_does_nothing(void **state)
 {
-  struct background b = { 0 };
+  struct stand_back b = { 0 };
 
   (void)state;
-  background_enter(&b);
+  stand_back_enter(&b);
   assert_int_equal(policy(), SCHED_OTHER);
-  background_leave(&b);
-  background_relieve(&b, 0);
+  stand_back_leave(&b);
+  stand_back_relieve(&b, 0);
   assert_int_equal(policy(), SCHED_OTHER);
 }
 
 static void *relieve(void *b)
 {
-  background_relieve(b, HOUR_S * CLOCK_NS_PER_S);
+  stand_back_relieve(b, HOUR_S * CLOCK_NS_PER_S);
   return NULL;
 }
 
 static void *relieve_soon(void *b)
 {
   clock_sleep_ns(2 * CLOCK_NS_PER_MS);
-  background_relieve(b, CLOCK_NS_PER_MS);
+  stand_back_relieve(b, CLOCK_NS_PER_MS);
   return NULL;
 }
 
 static void *relieve_at_once(void *b)
 {
-  background_relieve(b, -1);
+  stand_back_relieve(b, -1);
   return NULL;
 }
 
-static void call(void *(*body)(void *), struct background *b)
+static void call(void *(*body)(void *), struct stand_back *b)
 {
   pthread_t thread;
 
@@ -95,46 +95,46 @@ static void call(void *(*body)(void *), struct background *b)
 
 static void another_thread_brings_it_forward_after_the_limit(void **state)
 {
-  struct background b = { 0 };
+  struct stand_back b = { 0 };
 
   (void)state;
   init_or_skip(&b);
-  background_enter(&b);
+  stand_back_enter(&b);
   call(relieve, &b);
   assert_int_equal(policy(), SCHED_IDLE);
   call(relieve_at_once, &b);
   assert_int_equal(policy(), SCHED_OTHER);
-  background_leave(&b);
+  stand_back_leave(&b);
   assert_int_equal(policy(), SCHED_OTHER);
-  background_enter(&b); /* it may go again at once: ten times the limit are over */
+  stand_back_enter(&b); /* it may go again at once: ten times the limit are over */
   assert_int_equal(policy(), SCHED_IDLE);
-  background_leave(&b);
+  stand_back_leave(&b);
 }
 
 static void who_was_brought_forward_stays_there_for_a_while(void **state)
 {
-  struct background b = { 0 };
+  struct stand_back b = { 0 };
 
   (void)state;
   init_or_skip(&b);
-  background_enter(&b);
+  stand_back_enter(&b);
   call(relieve_soon, &b);
-  background_leave(&b);
+  stand_back_leave(&b);
   int64_t until_ns = atomic_load(&b.front_until_ns);
   assert_true(until_ns > 0);
-  background_enter(&b);
+  stand_back_enter(&b);
   int meanwhile = policy();
   assert_true(meanwhile == SCHED_OTHER || clock_now_ns() >= until_ns);
-  background_leave(&b);
+  stand_back_leave(&b);
   clock_sleep_ns(10 * CLOCK_NS_PER_MS);
-  background_enter(&b);
+  stand_back_enter(&b);
   assert_int_equal(policy(), SCHED_IDLE);
-  background_leave(&b);
+  stand_back_leave(&b);
 }
 
 static void *end(void *b)
 {
-  background_end(b);
+  stand_back_end(b);
   return NULL;
 }
 
@@ -142,40 +142,40 @@ static void who_was_brought_forward_for_good_does_not_go_again(void **state)
 {
   (void)state;
   for (int is_in = 0; is_in < 2; is_in++) {
-    struct background b = { 0 };
+    struct stand_back b = { 0 };
     init_or_skip(&b);
     if (is_in)
-      background_enter(&b);
+      stand_back_enter(&b);
     call(end, &b);
     assert_int_equal(policy(), SCHED_OTHER);
-    background_leave(&b);
+    stand_back_leave(&b);
     call(relieve_at_once, &b);
-    background_enter(&b);
+    stand_back_enter(&b);
     assert_int_equal(policy(), SCHED_OTHER);
-    background_leave(&b);
+    stand_back_leave(&b);
   }
 }
 
 static void a_thread_in_front_is_left_alone(void **state)
 {
-  struct background b = { 0 };
+  struct stand_back b = { 0 };
 
   (void)state;
   init_or_skip(&b);
-  background_enter(&b);
-  background_leave(&b);
+  stand_back_enter(&b);
+  stand_back_leave(&b);
   assert_true(sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){ 0 }) == 0);
   call(relieve_at_once, &b);
   assert_int_equal(policy(), SCHED_BATCH);
-  background_init(&b); /* it returns to what it was */
-  background_enter(&b);
+  stand_back_init(&b); /* it returns to what it was */
+  stand_back_enter(&b);
   assert_int_equal(policy(), SCHED_IDLE);
-  background_leave(&b);
+  stand_back_leave(&b);
   assert_int_equal(policy(), SCHED_BATCH);
   assert_true(sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 }) == 0);
 }
 
-/* Return the policies of a process of a user without rights: in the background, and after it. IN_VAIN: the limit cannot
+/* Return the policies of a process of a user without rights: while it stands back, and after. IN_VAIN: the limit cannot
  * be set here. */
 static int policies_of_nobody(rlim_t nice)
 {
@@ -185,13 +185,13 @@ static int policies_of_nobody(rlim_t nice)
 
   assert_true(child >= 0);
   if (child == 0) {
-    struct background b = { 0 };
+    struct stand_back b = { 0 };
     if (setrlimit(RLIMIT_NICE, &limit) != 0 || setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0)
       _exit(IN_VAIN);
-    background_init(&b);
-    background_enter(&b);
+    stand_back_init(&b);
+    stand_back_enter(&b);
     int in = policy();
-    background_leave(&b);
+    stand_back_leave(&b);
     _exit(10 * in + policy());
   }
   assert_int_equal(waitpid(child, &status, 0), child);
@@ -223,7 +223,7 @@ static void a_limit_of_the_nice_value_lets_it_go(void **state)
 
 static void *lower(void *nice)
 {
-  background_lower_priority();
+  stand_back_for_good();
   *(int *)nice = getpriority(PRIO_PROCESS, 0);
   return NULL;
 }
