@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks that a catalogue fits into the memory of the machine and of its devices. Separate from engine.c, because the
- * check of a configuration (engine_check.c) needs it without opening one. */
+ * check of a configuration (engine_check_config.c) needs it without opening one. */
 #include <unistd.h>
 
 #include "engine/backend/cuda_module.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lifetimes of an engine's items: which attributes say them, when the next one begins or ends, and which items have
- * been expired for long. Separate from engine.c, because the check of a configuration (engine_check.c) needs the first
- * without opening one. */
+ * been expired for long. Separate from engine.c, because the check of a configuration (engine_check_config.c) needs the
+ * first without opening one. */
 #include "engine/engine_state.h"
 
 #include "base/clock.h"

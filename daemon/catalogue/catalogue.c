@@ -40,7 +40,7 @@ static err_t step(struct catalogue *c)
   TRY(catalogue_retry_schemas(c));
   TRY(topic_audit_step(&c->audit, &c->topic.positions));
   TRY(catalogue_sweep(c));
-  catalogue_say_bulk(c);
+  catalogue_say_first_fill(c);
   TRY(catalogue_commit(c));
   TRY(catalogue_step_models(c));
   return catalogue_report_update(c);

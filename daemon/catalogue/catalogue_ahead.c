@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading ahead: in a bulk read and in a rebuild, the next batch is read while the store writes the last one, in a
+/* Reading ahead: in a first fill and in a rebuild, the next batch is read while the store writes the last one, in a
  * thread of its own. It is not read further ahead than that.
  *
  * A batch waits in c->batch until catalogue_take_batch() begins the next one. In between, the store has less than was
@@ -11,7 +11,7 @@
 
 static bool is_bulk(const struct catalogue *c)
 {
-  return c->bulk.is_under_way || store_is_rebuilding(c->with.store);
+  return c->first_fill.is_under_way || store_is_rebuilding(c->with.store);
 }
 
 /* Store the batch that waits, and gather the next one meanwhile. */

@@ -216,9 +216,9 @@ err_t catalogue_end_write(struct catalogue *c, struct batch_write *write, err_co
     send_unfit(c, write);
   if (store_is_rebuilding(c->with.store)) /* the items of a rebuild go only to the store, until it is complete */
     return ERR_OK;
-  if (!c->bulk.is_under_way)
+  if (!c->first_fill.is_under_way)
     TRY(publish(c, write));
-  count_batch(c, write, !c->bulk.is_under_way);
+  count_batch(c, write, !c->first_fill.is_under_way);
   return ERR_OK;
 }
 
@@ -226,7 +226,7 @@ err_t catalogue_end_write(struct catalogue *c, struct batch_write *write, err_co
  * started to load the store. */
 bool catalogue_can_wait(const struct catalogue *c, size_t first)
 {
-  bool is_searched = !c->bulk.is_under_way && !store_is_rebuilding(c->with.store);
+  bool is_searched = !c->first_fill.is_under_way && !store_is_rebuilding(c->with.store);
   size_t n = c->batch.n - first;
 
   return is_searched && c->models && n > 0 && models_can_wait(c->models, c->batch.changes + first, n);

@@ -33,7 +33,7 @@ static err_t note_connected(struct catalogue *c)
       TRY(catalogue_serve(c));
     catalogue_set_phase(c, CATALOGUE_REBUILDING, c->rebuild.cause);
   } else {
-    catalogue_begin_bulk(c);
+    catalogue_begin_first_fill(c);
     if (catalogue_phase(c) != CATALOGUE_DENIED) /* only a record proves that it may be read now */
       catalogue_set_phase(c, CATALOGUE_CATCHING_UP, NULL);
   }

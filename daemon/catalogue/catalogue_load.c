@@ -34,7 +34,7 @@ static void note_unusable(struct catalogue *c, struct span key, struct span part
   pthread_mutex_lock(&c->load.lock);
   if (is_known)
     note_unfit(c, key, part);
-  else if (!c->bulk.is_under_way) /* otherwise it was counted when its record was read */
+  else if (!c->first_fill.is_under_way) /* otherwise it was counted when its record was read */
     unknown_names_count_part(&c->batch.unknown_spaces, part, c->with.config->catalogue.unknown_spaces);
   pthread_mutex_unlock(&c->load.lock);
 }
@@ -116,7 +116,7 @@ static err_t run_load(struct catalogue *c, size_t n_threads, const struct positi
   };
 
   TRY(store_loading_run(&loading));
-  c->bulk.is_under_way = false;
+  c->first_fill.is_under_way = false;
   if (c->models)
     TRY(models_note_loaded(c->models));
   log_info("store_loaded", "items=%" PRIu64 " unusable_parts=%" PRIu64 " took_ms=%" PRId64 " threads=%zu",

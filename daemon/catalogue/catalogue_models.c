@@ -26,7 +26,7 @@ err_t catalogue_await_models(struct catalogue *c)
 
 err_t catalogue_step_models(struct catalogue *c)
 {
-  return c->models ? models_step(c->models, !c->bulk.is_under_way, &c->has_model_work) : ERR_OK;
+  return c->models ? models_step(c->models, !c->first_fill.is_under_way, &c->has_model_work) : ERR_OK;
 }
 
 /* Wait a little, or not at all while there is more to do. */

@@ -15,7 +15,7 @@
  *   catalogue_gather.c         read records into a batch
  *   catalogue_client.c         let the Kafka client stand back while nobody waits for the records
  *   catalogue_apply.c          write a batch to store and engine
- *   catalogue_bulk.c           the bulk read: records go to the store alone
+ *   catalogue_first_fill.c     the first fill: records go to the store alone
  *   catalogue_load.c           load the store into the arenas
  *   catalogue_commit.c         positions for Kafka's tools
  *   catalogue_models.c         generations of models: read the control topic, and do what it asks for
@@ -43,7 +43,7 @@
 /* A broker that refuses us is asked again less often: a person has to act first. */
 enum { CATALOGUE_POLL_ITEMS = 256, CATALOGUE_RETRY_MS = 500, CATALOGUE_REFUSED_MS = 2000 };
 
-/* A batch of a bulk read or a rebuild, one transaction of the store. It ends at the first of these limits. */
+/* A batch of a first fill or a rebuild, one transaction of the store. It ends at the first of these limits. */
 enum { CATALOGUE_BULK_ITEMS = 65536, CATALOGUE_BULK_BYTES = 64 << 20, CATALOGUE_BULK_MS = 500 };
 
 /* A partition that cannot be read at some offset. */
@@ -125,8 +125,9 @@ struct catalogue_ahead {
   struct item_batch storing; /* the batch before, while the store writes it */
 };
 
-/* A bulk read, during which records go to the store alone: catalogue_bulk.c begins it, catalogue_load.c ends it. */
-struct catalogue_bulk {
+/* A first fill, during which records go to the store alone: catalogue_first_fill.c begins it, catalogue_load.c ends it.
+ */
+struct catalogue_first_fill {
   bool is_under_way;
   int64_t begin_ns;
   int64_t say_due_ns; /* no log line about it before this */
@@ -185,7 +186,7 @@ struct catalogue {
   struct catalogue_gather gather;
   struct catalogue_client client;
   struct catalogue_ahead ahead;
-  struct catalogue_bulk bulk;
+  struct catalogue_first_fill first_fill;
   struct catalogue_room room;
   struct catalogue_load load;
   struct catalogue_progress progress;
@@ -353,16 +354,16 @@ bool catalogue_can_wait(const struct catalogue *c, size_t first);
  * records that were read must be in the store. */
 err_t catalogue_note_full(struct catalogue *c);
 
-/* ---- catalogue_bulk.c ---- */
+/* ---- catalogue_first_fill.c ---- */
 
-/* Begin a bulk read if it is worth it: nobody searches yet, and much is to be read. Until it ends, records go to the
+/* Begin a first fill if it is worth it: nobody searches yet, and much is to be read. Until it ends, records go to the
  * store alone. */
-void catalogue_begin_bulk(struct catalogue *c);
+void catalogue_begin_first_fill(struct catalogue *c);
 
-/* Log how far a bulk read is, if one is under way and a line is due. */
-void catalogue_say_bulk(struct catalogue *c);
+/* Log how far a first fill is, if one is under way and a line is due. */
+void catalogue_say_first_fill(struct catalogue *c);
 
-/* Let queries be answered from now on: end the bulk read, if one is under way, by loading the store. All records that
+/* Let queries be answered from now on: end the first fill, if one is under way, by loading the store. All records that
  * were read must be in the store. */
 err_t catalogue_serve(struct catalogue *c);
 
@@ -371,10 +372,10 @@ err_t catalogue_serve_stored(struct catalogue *c);
 
 /* ---- catalogue_load.c ---- */
 
-/* Load the store into the arenas before anyone searches, with the given watermark. Ends a bulk read. */
+/* Load the store into the arenas before anyone searches, with the given watermark. Ends a first fill. */
 err_t catalogue_load(struct catalogue *c, const struct position *positions, size_t n);
 
-/* Replace the items that are being searched by those that the store has now. Ends a bulk read. */
+/* Replace the items that are being searched by those that the store has now. Ends a first fill. */
 err_t catalogue_replace(struct catalogue *c);
 
 /* Remove the parts of a stored item that no space can use: the space is not configured, or its model has another size

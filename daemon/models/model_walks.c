@@ -70,7 +70,7 @@ static err_t remove_parts(struct model_work *w, struct model_entry *entry, const
   return ERR_OK;
 }
 
-/* Records that were read before the retirement may still reach the store during a bulk read, and be in a second
+/* Records that were read before the retirement may still reach the store during a first fill, and be in a second
  * catalogue during a rebuild. Only a walk after that finds all parts. */
 static bool may_remove(const struct model_work *w, bool may_fill)
 {

@@ -22,7 +22,7 @@ from wire import pb
 N_ITEMS = int(os.environ.get("E2E_ITEMS") or 10000)
 PER_TRANSACTION = 500
 KILLS = 6
-# Several batches of a bulk read.
+# Several batches of a first fill.
 FILL_RECORDS = 6 * N_ITEMS
 FILL_KEYS = 3000
 

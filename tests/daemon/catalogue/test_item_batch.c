@@ -15,7 +15,7 @@
 
 enum { ROOM = 100 };
 
-/* Two batches take turns in a bulk read. The second one is emptied at its end, and a rebuild uses it again. */
+/* Two batches take turns in a first fill. The second one is emptied at its end, and a rebuild uses it again. */
 static void an_emptied_batch_can_be_filled_again(void **state)
 {
   struct item_batch batch = { 0 }, other = { 0 };

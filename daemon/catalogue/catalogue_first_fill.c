@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bulk read, which the documentation calls the first fill: while much is to be read and nobody can search yet,
- * records go to the store alone, in large batches. When the topic has been read, the engine loads the store, which is
- * several times faster than applying each record to both arenas. */
+/* The first fill: while much is to be read and nobody can search yet, records go to the store alone, in large batches.
+ * When the topic has been read, the engine loads the store, which is several times faster than applying each record to
+ * both arenas. */
 #include "daemon/catalogue/catalogue_state.h"
 
 #include <inttypes.h>
@@ -24,31 +24,31 @@ static uint64_t count_records_to_read(const struct catalogue *c)
   return n;
 }
 
-void catalogue_begin_bulk(struct catalogue *c)
+void catalogue_begin_first_fill(struct catalogue *c)
 {
   struct store_stats stats;
   uint64_t n = count_records_to_read(c);
 
   store_stats(c->with.store, &stats);
-  if (catalogue_is_serving(c) || c->bulk.is_under_way || n * LOADS_PER_APPLY <= stats.n_items)
+  if (catalogue_is_serving(c) || c->first_fill.is_under_way || n * LOADS_PER_APPLY <= stats.n_items)
     return;
-  c->bulk.is_under_way = true;
-  c->bulk.begin_ns = clock_now_ns();
-  c->bulk.say_due_ns = c->bulk.begin_ns + SAY_EVERY_S * CLOCK_NS_PER_S;
-  c->bulk.n_records = n;
+  c->first_fill.is_under_way = true;
+  c->first_fill.begin_ns = clock_now_ns();
+  c->first_fill.say_due_ns = c->first_fill.begin_ns + SAY_EVERY_S * CLOCK_NS_PER_S;
+  c->first_fill.n_records = n;
 }
 
-void catalogue_say_bulk(struct catalogue *c)
+void catalogue_say_first_fill(struct catalogue *c)
 {
   int64_t now = clock_now_ns();
 
-  if (!c->bulk.is_under_way || now < c->bulk.say_due_ns)
+  if (!c->first_fill.is_under_way || now < c->first_fill.say_due_ns)
     return;
-  uint64_t left = count_records_to_read(c), read = c->bulk.n_records > left ? c->bulk.n_records - left : 0;
-  double rate = (double)read / ((double)(now - c->bulk.begin_ns) / (double)CLOCK_NS_PER_S);
+  uint64_t left = count_records_to_read(c), read = c->first_fill.n_records > left ? c->first_fill.n_records - left : 0;
+  double rate = (double)read / ((double)(now - c->first_fill.begin_ns) / (double)CLOCK_NS_PER_S);
   log_info("catalogue_filling", "records=%" PRIu64 " of=%" PRIu64 " records_per_s=%.0f remaining_s=%.0f", read,
-           c->bulk.n_records, rate, read > 0 ? (double)left / rate : 0.0);
-  c->bulk.say_due_ns = now + SAY_EVERY_S * CLOCK_NS_PER_S;
+           c->first_fill.n_records, rate, read > 0 ? (double)left / rate : 0.0);
+  c->first_fill.say_due_ns = now + SAY_EVERY_S * CLOCK_NS_PER_S;
 }
 
 /* Load the live catalogue. During a rebuild the positions are those of the new log, which say nothing of it. */
@@ -62,7 +62,7 @@ err_t catalogue_serve(struct catalogue *c)
   struct position *positions;
   size_t n;
 
-  if (c->bulk.is_under_way) {
+  if (c->first_fill.is_under_way) {
     TRY(catalogue_list_watermark(c, &positions, &n));
     TRY(load_at(c, positions, n));
   }
@@ -76,7 +76,7 @@ err_t catalogue_serve_stored(struct catalogue *c)
   struct position *positions;
   size_t n;
 
-  if (c->bulk.is_under_way) {
+  if (c->first_fill.is_under_way) {
     stored = store_positions(c->with.store, &n);
     TRY(region_array(&c->scratch, n, sizeof *positions, &positions));
     for (size_t i = 0; i < n; i++)
