@@ -76,12 +76,11 @@ struct boost {
   struct span tree_key;           /* equal bytes for equal trees */
 };
 
-/* A query. It borrows its bytes from its message. */
+/* A query, as its message has it. It borrows its bytes from that. */
 struct query {
   struct span id;
   struct span space;
-  uint32_t generation; /* to search if `space` names none, and has this one; 0: the current one */
-  struct span method;  /* as the client wrote it */
+  struct span method; /* as the client wrote it */
   uint32_t k;
   struct floats vector;
   struct floats components;
@@ -94,19 +93,16 @@ struct query {
   size_t n_likes;
   struct span *explain; /* keys */
   size_t n_explain;
-  const struct key_set *seen;     /* more keys to exclude, such as those that a user has seen; NULL: none */
   struct span filter;             /* docs/filters.md; empty: every item is admitted */
   const struct value *parameters; /* parameters[i] is $(i+1) in the filter */
   size_t n_parameters;
-  const struct filter_node *tree; /* the filter, parsed by engine_check_filter(); NULL: there is none */
-  struct span tree_key;           /* equal bytes for equal trees */
   struct max_per max_per;
   struct mmr mmr;
-  bool has_min_score; /* the next field is known */
+  bool has_min_score; /* min_score is known */
   float min_score;    /* finite: hits with lower scores are left out */
   struct boost *boosts;
   size_t n_boosts;
-  bool has_now;            /* the next field is known */
+  bool has_now;            /* now_unix_ms is known */
   int64_t now_unix_ms;     /* ages in boosts are counted to it */
   struct span *attributes; /* names of those that the hits show */
   size_t n_attributes;
@@ -121,6 +117,12 @@ struct query {
   bool has_deadline;
   int64_t deadline_unix_ms;
   struct span reply_topic; /* at most TOPIC_NAME_MAX bytes; empty: the configured topic */
+
+  /* What the daemon adds before the search. */
+  uint32_t generation;            /* to search if `space` names none, and has this one; 0: the current one */
+  const struct filter_node *tree; /* the filter, parsed by engine_check_filter(); NULL: there is none */
+  struct span tree_key;           /* equal bytes for equal trees */
+  const struct key_set *seen;     /* more keys to exclude, such as those that a user has seen; NULL: none */
 };
 
 /* Does the search of a query take rounds (engine/search_rounds.h)? */
@@ -173,7 +175,7 @@ struct counts {
   uint64_t items;       /* items of the space in the epoch */
   uint64_t scored;      /* items scored in full */
   uint64_t candidates;  /* items that the first stage passed on */
-  bool has_admitted;    /* the next field is known */
+  bool has_admitted;    /* `admitted` is known */
   uint64_t admitted;    /* items that the query admits: they have a part of the space, pass its filter, and are not
                          * excluded */
   enum query_plan plan; /* of the first round, if the query takes rounds */
@@ -244,7 +246,7 @@ struct answer {
   size_t n_likes_missing;
   struct receipt receipt;
   uint64_t epoch;
-  bool has_time;        /* the next field is known */
+  bool has_time;        /* time_unix_ms is known */
   int64_t time_unix_ms; /* the epoch's time: no hit is expired or embargoed then */
   bool is_boosted;      /* the query has boosts: the next field is known, and the hits' similarity */
   int64_t now_unix_ms;  /* ages in boosts were counted to it */
