@@ -35,7 +35,7 @@ static err_t step(struct catalogue *c)
   TRY(catalogue_pass_batch_on(c, &damage));
   if (damage.is_there)
     return catalogue_note_damage(c, &damage);
-  TRY(catalogue_note_progress(c));
+  TRY(catalogue_do_upkeep(c));
   TRY(catalogue_retry_damage(c));
   TRY(catalogue_retry_schemas(c));
   TRY(topic_audit_step(&c->audit, &c->topic.positions));

@@ -67,7 +67,7 @@ err_t catalogue_pass_batch_on(struct catalogue *c, const struct damage_sighting 
   if (c->ahead.is_waiting)
     return ERR_OK;
   TRY(apply_now(c));
-  return catalogue_note_full(c);
+  return catalogue_enter_full(c);
 }
 
 err_t catalogue_apply_waiting(struct catalogue *c)

@@ -83,7 +83,7 @@ static void note_refused(struct catalogue *c, const struct batch_write *write)
   c->room.has_refused = true;
 }
 
-err_t catalogue_note_full(struct catalogue *c)
+err_t catalogue_enter_full(struct catalogue *c)
 {
   char problem[REPORT_TEXT_BYTES];
 

@@ -5,7 +5,7 @@
  *
  *   catalogue.c                the thread: open, loop, close
  *   catalogue_recover.c        what to do after an error that can be waited out
- *   catalogue_progress.c       caught up, rebuilt, more partitions, room again
+ *   catalogue_upkeep.c         caught up, rebuilt, more partitions, room again
  *   catalogue_connect.c        start reading where the store stands
  *   catalogue_topic.c          the topic's partitions, and whether it continues the store
  *   catalogue_discontinuity.c  rebuild or stop when the topic does not continue the store
@@ -134,9 +134,9 @@ struct catalogue_first_fill {
   uint64_t n_records; /* how many there were to read when it began */
 };
 
-/* Items that found no room: catalogue_apply.c notes them, catalogue_progress.c reads them again. */
+/* Items that found no room: catalogue_apply.c notes them, catalogue_upkeep.c reads them again. */
 struct catalogue_room {
-  bool has_refused;     /* the store refused items, and catalogue_note_full() has not been called since */
+  bool has_refused;     /* the store refused items, and catalogue_enter_full() has not been called since */
   int64_t log_due_ns;   /* no further event catalogue_full before this */
   int64_t retry_due_ns; /* when waiting items are read again, however little room there is */
 };
@@ -147,8 +147,8 @@ struct catalogue_load {
   uint64_t n_unusable;  /* since the newest load began */
 };
 
-/* What is looked after from time to time: catalogue_progress.c. */
-struct catalogue_progress {
+/* What is looked after from time to time: catalogue_upkeep.c. */
+struct catalogue_upkeep {
   int64_t refresh_due_ns;  /* next look for added partitions */
   int64_t tidy_due_ns;     /* no store_tidy() before this */
   int64_t log_ends_due_ns; /* next look at the ends of partitions */
@@ -189,7 +189,7 @@ struct catalogue {
   struct catalogue_first_fill first_fill;
   struct catalogue_room room;
   struct catalogue_load load;
-  struct catalogue_progress progress;
+  struct catalogue_upkeep upkeep;
   struct catalogue_commit commit;
   struct catalogue_sweep sweep;
   int64_t touch_due_ns; /* next store of positions without new records */
@@ -217,10 +217,10 @@ err_t catalogue_recover(struct catalogue *c, err_code_t err);
 /* If the certificates have changed, let another consumer take over where the store stands. */
 err_t catalogue_renew(struct catalogue *c);
 
-/* ---- catalogue_progress.c ---- */
+/* ---- catalogue_upkeep.c ---- */
 
 /* Change the phase if the topic is read to its end; read added partitions; use new room. */
-err_t catalogue_note_progress(struct catalogue *c);
+err_t catalogue_do_upkeep(struct catalogue *c);
 
 /* ---- catalogue_connect.c ---- */
 
@@ -352,7 +352,7 @@ bool catalogue_can_wait(const struct catalogue *c, size_t first);
 
 /* If the store has refused items since the last call, serve what it has, and enter the phase of a full catalogue. All
  * records that were read must be in the store. */
-err_t catalogue_note_full(struct catalogue *c);
+err_t catalogue_enter_full(struct catalogue *c);
 
 /* ---- catalogue_first_fill.c ---- */
 

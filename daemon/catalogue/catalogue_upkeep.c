@@ -62,7 +62,7 @@ static bool may_finish_rebuild(struct catalogue *c)
   return topic_audit_confirms(&c->audit); /* the topic may have been replaced again during the rebuild */
 }
 
-static err_t check_end(struct catalogue *c)
+static err_t go_live_at_end(struct catalogue *c)
 {
   if (catalogue_phase(c) == CATALOGUE_LIVE || topic_positions_any_waits_for_room(&c->topic.positions) ||
       !topic_positions_have_caught_up(&c->topic.positions))
@@ -82,13 +82,13 @@ static err_t check_end(struct catalogue *c)
 }
 
 /* Start reading partitions that were added to the topic, from their first record. */
-static err_t check_partitions(struct catalogue *c)
+static err_t read_added_partitions(struct catalogue *c)
 {
   int64_t now = clock_now_ns();
 
-  if (now < c->progress.refresh_due_ns)
+  if (now < c->upkeep.refresh_due_ns)
     return ERR_OK;
-  c->progress.refresh_due_ns = now + (int64_t)c->with.config->catalogue.partitions_refresh_ms * CLOCK_NS_PER_MS;
+  c->upkeep.refresh_due_ns = now + (int64_t)c->with.config->catalogue.partitions_refresh_ms * CLOCK_NS_PER_MS;
   TRY(catalogue_topic_add_new_partitions(c)); /* fails if the topic is gone; reading resumes when it is back */
   store_set_log_partitions(c->with.store, c->topic.positions.n);
   return ERR_OK;
@@ -100,17 +100,17 @@ static err_t tidy(struct catalogue *c)
 {
   bool is_done;
 
-  if (c->batch.n > 0 || clock_now_ns() < c->progress.tidy_due_ns)
+  if (c->batch.n > 0 || clock_now_ns() < c->upkeep.tidy_due_ns)
     return ERR_OK;
   err_code_t err = store_tidy(c->with.store, TIDY_ROWS, &is_done);
   if (err != ERR_STORE_FULL)
     return err;
-  c->progress.tidy_due_ns = clock_now_ns() + TIDY_RETRY_S * CLOCK_NS_PER_S;
+  c->upkeep.tidy_due_ns = clock_now_ns() + TIDY_RETRY_S * CLOCK_NS_PER_S;
   return ERR_OK;
 }
 
 /* If a full catalogue has room again, read again from the first item that waits for room. */
-static err_t check_room(struct catalogue *c)
+static err_t read_again_if_room(struct catalogue *c)
 {
   uint64_t max = c->with.config->catalogue.max_items, n = catalogue_n_target_items(c);
   bool is_due = clock_now_ns() >= c->room.retry_due_ns;
@@ -141,21 +141,21 @@ static void note_log_ends(struct catalogue *c)
   struct topic_positions *t = &c->topic.positions;
   int64_t now = clock_now_ns();
 
-  if (now < c->progress.log_ends_due_ns)
+  if (now < c->upkeep.log_ends_due_ns)
     return;
-  c->progress.log_ends_due_ns = now + LOG_ENDS_EVERY_MS * CLOCK_NS_PER_MS;
+  c->upkeep.log_ends_due_ns = now + LOG_ENDS_EVERY_MS * CLOCK_NS_PER_MS;
   for (size_t i = 0; i < t->n; i++) {
     if (!t->items[i].is_foreign)
       topic_positions_note_log_end(t, (int32_t)i, topic_reader_log_end(c->topic.reader, (int32_t)i));
   }
 }
 
-err_t catalogue_note_progress(struct catalogue *c)
+err_t catalogue_do_upkeep(struct catalogue *c)
 {
   note_log_ends(c);
   note_slow_reading(c);
-  TRY(check_end(c));
-  TRY(check_partitions(c));
+  TRY(go_live_at_end(c));
+  TRY(read_added_partitions(c));
   TRY(tidy(c));
-  return check_room(c);
+  return read_again_if_room(c);
 }

@@ -41,12 +41,12 @@ static size_t count_said(int64_t read_s, int64_t kept_s)
     .with = { .config = &config, .store = store },
     .topic.positions.longest_read_ns = read_s * CLOCK_NS_PER_S,
     .reading.tombstone_retention_ns = kept_s * CLOCK_NS_PER_S,
-    .progress = { INT64_MAX, INT64_MAX, INT64_MAX }, /* nothing else is due */
+    .upkeep = { INT64_MAX, INT64_MAX, INT64_MAX }, /* nothing else is due */
     .phase = CATALOGUE_LIVE,
   };
 
-  assert_ok(catalogue_note_progress(&c));
-  assert_ok(catalogue_note_progress(&c));
+  assert_ok(catalogue_do_upkeep(&c));
+  assert_ok(catalogue_do_upkeep(&c));
   return log_watch_count("event=catalogue_read_slowly") - n_before;
 }
 
