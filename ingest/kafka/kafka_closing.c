@@ -124,6 +124,7 @@ static void begin(const char *name, void (*close)(void *object), void *object, b
   }
   *c = (struct closing){ .name = name, .close = close, .object = object, .begun_ns = clock_now_ns() };
   pthread_mutex_lock(&all.mutex);
+  reap(); /* those for whose end nobody waits: a thread that has ended keeps its stack until it is joined */
   log_late(c->begun_ns);
   if (pthread_create(&c->thread, NULL, run, c) == 0) {
     c->number = ++all.n_begun;

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -51,6 +52,35 @@ static void a_client_that_nobody_waits_for_is_named_by_the_next_closing(void **s
   atomic_store(&may_end, false);
 }
 
+static size_t count_mappings(void)
+{
+  FILE *maps = fopen("/proc/self/maps", "r");
+  size_t n = 0;
+
+  assert_non_null(maps);
+  for (int c; (c = fgetc(maps)) != EOF;)
+    n += c == '\n';
+  fclose(maps);
+  return n;
+}
+
+/* The stack of a thread and its guard are two mappings. */
+static void clients_that_nobody_waits_for_leave_no_threads_behind(void **state)
+{
+  enum { N = 200 };
+  size_t before = count_mappings();
+
+  (void)state;
+  for (int i = 0; i < N; i++) {
+    atomic_store(&n_closed, 0);
+    kafka_closing_begin("abandoned", close_at_once, NULL);
+    while (atomic_load(&n_closed) == 0)
+      clock_sleep_ns(CLOCK_NS_PER_MS / 10);
+  }
+  assert_true(count_mappings() < before + N);
+  assert_int_equal(kafka_closing_wait(clock_now_ns() + 60 * CLOCK_NS_PER_S), 0);
+}
+
 static void closings_run_side_by_side_and_one_that_never_ends_is_left(void **state)
 {
   int64_t began_ns = clock_now_ns();
@@ -76,6 +106,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_closing_is_waited_for),
     cmocka_unit_test(a_client_that_nobody_waits_for_is_named_by_the_next_closing),
+    cmocka_unit_test(clients_that_nobody_waits_for_leave_no_threads_behind),
     cmocka_unit_test(closings_run_side_by_side_and_one_that_never_ends_is_left),
   };
 
