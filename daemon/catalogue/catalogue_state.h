@@ -164,7 +164,8 @@ struct catalogue_commit {
 /* Deleting items that have been expired for long: catalogue_sweep.c. */
 struct catalogue_sweep {
   int64_t due_ns;           /* not before this */
-  int64_t read_all_unix_ms; /* when the brokers had no record that was not applied */
+  int64_t asked_unix_ms;    /* when the brokers were asked for `asked_end` of each partition; 0: it was reached */
+  int64_t read_all_unix_ms; /* all records that the brokers had at this time were applied */
 };
 
 /* Fields that one file owns, or that change together, are the structs above. Several files use the others. */

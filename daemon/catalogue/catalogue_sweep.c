@@ -2,49 +2,85 @@
 /* Deleting items that have been expired for long, from the store and from memory alike, in small batches.
  *
  * An item may have been renewed by a record that is not read yet. So an item is deleted only if, after it expired, the
- * brokers have said where each partition ends, and all of it was applied: then every renewal that came in time has
- * been. What the consumer knows of the ends does not suffice. It may be old, because a fetch failed, the process was
- * frozen or the machine was suspended.
+ * brokers have said where each partition ends, and all up to there was applied: then every renewal that came in time
+ * has been. Records may go on coming meanwhile. What the consumer knows of the ends does not suffice. It may be old,
+ * because a fetch failed, the process was frozen or the machine was suspended.
  */
 #include "daemon/catalogue/catalogue_state.h"
 
 #include "base/clock.h"
 
 /* Items of a batch, the time between two looks when there are fewer, and how long to wait for a broker. */
-enum { SWEEP_ITEMS = 1000, SWEEP_EVERY_S = 1, ASK_AGAIN_S = 10, ASK_TIMEOUT_MS = 1000 };
+enum { SWEEP_ITEMS = 1000, SWEEP_EVERY_S = 1, ASK_AGAIN_S = 10, ASK_TIMEOUT_MS = 1000, LOOK_AGAIN_MS = 100 };
 
 static int64_t after_ms(const struct catalogue *c)
 {
   return (int64_t)c->with.config->catalogue.delete_expired_after_s * 1000;
 }
 
-/* Have all records been applied that the brokers have now? */
-static bool has_read_all(struct catalogue *c)
+/* Ask the brokers where the partitions end. Returns false without an answer. */
+static bool ask_for_ends(struct catalogue *c)
 {
-  for (size_t p = 0; p < c->topic.positions.n; p++) {
-    int64_t first, end;
-    if (c->topic.positions.items[p].is_foreign)
-      continue;
-    if (topic_reader_bounds(c->topic.reader, (int32_t)p, ASK_TIMEOUT_MS, &first, &end) != ERR_OK ||
-        c->topic.positions.items[p].position.at.next < end)
+  struct topic_positions *t = &c->topic.positions;
+  int64_t first, now_ms = clock_unix_ms();
+
+  for (size_t p = 0; p < t->n; p++) {
+    if (!t->items[p].is_foreign &&
+        topic_reader_bounds(c->topic.reader, (int32_t)p, ASK_TIMEOUT_MS, &first, &t->items[p].asked_end) != ERR_OK)
       return false;
   }
-  return c->topic.positions.n > 0;
+  c->sweep.asked_unix_ms = now_ms;
+  return t->n > 0;
 }
 
-/* Were all records applied at some time after the items to delete expired? The wall clock is compared, because it does
- * not stand still while the machine sleeps. A time in the future is from before the clock was set. */
+/* Was each partition asked for? One may have been added since, or all may be those of another topic. */
+static bool has_asked_for_all(const struct catalogue *c)
+{
+  const struct topic_positions *t = &c->topic.positions;
+
+  for (size_t p = 0; p < t->n; p++) {
+    if (!t->items[p].is_foreign && t->items[p].asked_end == INT64_MAX)
+      return false;
+  }
+  return true;
+}
+
+/* Have all records been applied that the brokers had when they were asked? Others may have come since. */
+static bool has_reached_ends(const struct catalogue *c)
+{
+  const struct topic_positions *t = &c->topic.positions;
+
+  for (size_t p = 0; p < t->n; p++) {
+    if (!t->items[p].is_foreign && t->items[p].position.at.next < t->items[p].asked_end)
+      return false;
+  }
+  return t->n > 0;
+}
+
+static bool is_within(int64_t unix_ms, int64_t from_ms, int64_t to_ms)
+{
+  return unix_ms >= from_ms && unix_ms <= to_ms;
+}
+
+/* Were all records applied that there were at some time after the items to delete expired? The wall clock is compared,
+ * because it does not stand still while the machine sleeps. A time in the future is from before the clock was set. */
 static bool has_read_renewals(struct catalogue *c)
 {
-  int64_t now_ms = clock_unix_ms();
+  int64_t now_ms = clock_unix_ms(), from_ms = now_ms - after_ms(c);
 
-  if (c->sweep.read_all_unix_ms >= now_ms - after_ms(c) && c->sweep.read_all_unix_ms <= now_ms)
+  if (is_within(c->sweep.read_all_unix_ms, from_ms, now_ms))
     return true;
-  if (!has_read_all(c)) {
+  bool has_asked = is_within(c->sweep.asked_unix_ms, from_ms, now_ms) && has_asked_for_all(c);
+  if (!has_asked && !ask_for_ends(c)) {
     c->sweep.due_ns = clock_now_ns() + ASK_AGAIN_S * CLOCK_NS_PER_S;
     return false;
   }
-  c->sweep.read_all_unix_ms = now_ms;
+  if (!has_reached_ends(c)) {
+    c->sweep.due_ns = clock_now_ns() + LOOK_AGAIN_MS * CLOCK_NS_PER_MS;
+    return false;
+  }
+  c->sweep.read_all_unix_ms = c->sweep.asked_unix_ms;
+  c->sweep.asked_unix_ms = 0;
   return true;
 }
 

@@ -41,6 +41,7 @@ err_t topic_positions_add(struct topic_positions *t, const struct store_position
     .position = { .at = { (int32_t)t->n, first }, .last_offset = -1 },
     .known_end = end,
     .known_end_ns = clock_boot_ns(),
+    .asked_end = INT64_MAX,
     .end_at_start = end,
   };
 

@@ -21,6 +21,7 @@ struct topic_position {
   struct store_position position;
   int64_t known_end;           /* where the partition ended at known_end_ns; kept until it is reached; -1: none */
   int64_t known_end_ns;        /* by clock_boot_ns */
+  int64_t asked_end;           /* where the brokers said that it ends, for the sweep; INT64_MAX: they were not asked */
   int64_t end_at_start;        /* end offset when reading began: the partition has caught up when it gets there */
   bool must_verify;            /* the record at position.last_offset is read first, and must be the same */
   bool has_read_end;           /* read to the end; if must_verify still holds, compaction has removed that record */

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of lifetimes: items expire and come out of their embargo as the daemon's clock goes on, with no message."""
 
+import json
+import subprocess
 import tempfile
 import time
 import unittest
@@ -10,10 +12,11 @@ from pathlib import Path
 import boosts
 import data
 import filters
+import harness
 import models
 import real_broker
 from clocks import SteppedClock
-from harness import SLOWNESS, Case, System, eventually
+from harness import SLOWNESS, Case, Daemon, System, eventually
 from oracle import Lifetimes, check_epochs
 from wire import pb
 
@@ -271,6 +274,33 @@ class Sweep(ExpiryCase):
         alive = {k for k in keys if "dot" in items[k].parts and LIFETIMES.is_alive(items[k].attributes, now_ms)}
         self.assertEqual(self.system.daemon.status()["items"], len(keys))
         self.assertEqual(self.keys_of_dot(), alive)
+
+
+class SweepAmongUpdates(unittest.TestCase):
+    def test_what_has_been_expired_is_deleted_while_records_come(self):
+        temporary = tempfile.TemporaryDirectory(prefix="sluice-sweep-")
+        self.addCleanup(temporary.cleanup)
+        folder = Path(temporary.name)
+        models.random_vectors(data.generator("a sweep among updates"), folder / "v.safetensors", "dot", 2)
+        daemon = Daemon({"embedded_broker": {"enabled": True}, "store": {"path": "store"},
+                         "attributes": {"ends": "time", "n": "integer"}, "spaces": {"v": {"model": "v.safetensors"}},
+                         "catalogue": {"expires": "ends", "delete_expired_after_s": 1,
+                                       "kafka": {"fetch.wait.max.ms": 1}}}, folder)
+        self.addCleanup(daemon.kill)
+        daemon.start().wait_ready()
+        part = {"parts": {"v": {"vector": [1, 2]}}}
+        for i in range(20):
+            daemon.ctl("put", f"short {i}", json.dumps({**part, "attributes": {"ends": int(time.time() * 1000)}}))
+        lines = [json.dumps({"key": "busy", "value": {**part, "attributes": {"n": i}}}) for i in range(20000)]
+        (folder / "updates.jsonl").write_text("\n".join(lines), encoding="utf-8")
+        updates = subprocess.Popen([harness.build_dir() / "sluicectl", "--config", daemon.config_path, "load",
+                                    folder / "updates.jsonl", "--rate", "300"], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        self.addCleanup(updates.wait)
+        self.addCleanup(updates.kill)
+        eventually(lambda: daemon.status()["counters"]["swept"] == 20, "the sweep")
+        self.assertIsNone(updates.poll())  # it did not have to end first
+        self.assertEqual(daemon.status()["items"], 1)
 
 
 class Restart(ExpiryCase):
