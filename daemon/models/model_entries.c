@@ -28,11 +28,19 @@ void model_entries_fini(struct model_entries *e)
 /* Return the index of the first entry that does not come before this one. */
 static size_t place(const struct model_entries *e, size_t space, uint32_t generation)
 {
-  size_t i = 0;
+  size_t from = 0, n = e->n;
 
-  while (i < e->n && (e->v[i]->space < space || (e->v[i]->space == space && e->v[i]->generation < generation)))
-    i++;
-  return i;
+  while (n > 0) {
+    size_t half = n / 2;
+    const struct model_entry *at = e->v[from + half];
+    if (at->space < space || (at->space == space && at->generation < generation)) {
+      from += half + 1;
+      n -= half + 1;
+    } else {
+      n = half;
+    }
+  }
+  return from;
 }
 
 struct model_entry *model_entries_find(const struct model_entries *e, size_t space, uint32_t generation)

@@ -76,8 +76,9 @@ static err_t change_file(struct model_work *w, struct model_entry *entry, const 
 
 static err_t follow_generation(struct model_work *w, size_t space, const struct model_generation *asked)
 {
+  if (asked->is_retired && w->n_followed == w->state->n_applied)
+    return ERR_OK; /* it is there already. All that were ever retired stay in the list */
   struct model_entry *entry = model_entries_find(&w->entries, space, asked->number);
-
   if (!entry)
     TRY(model_entries_add(&w->entries, space, model_asked_name(w, space), asked->number, &entry));
   return asked->is_retired ? ERR_OK : change_file(w, entry, asked);

@@ -78,6 +78,8 @@ err_t model_leave_behind(struct model_work *w)
 {
   for (size_t i = w->entries.n; i-- > 0;) {
     struct model_entry *entry = w->entries.v[i];
+    if (entry->phase == MODEL_REMOVED && w->n_followed == w->state->n_applied)
+      continue; /* nobody has asked for it again */
     if (model_is_asked_for(w, entry))
       entry->is_clean = entry->may_lack_parts = false; /* it gets parts again */
     else if (model_fetching_is_of(&w->fetching, entry))

@@ -32,11 +32,18 @@ static size_t space_place(const struct model_state *s, struct span name)
 
 static size_t generation_place(const struct model_space *space, uint32_t number)
 {
-  size_t i = 0;
+  size_t from = 0, n = space->n_generations;
 
-  while (i < space->n_generations && space->generations[i].number < number)
-    i++;
-  return i;
+  while (n > 0) {
+    size_t half = n / 2;
+    if (space->generations[from + half].number < number) {
+      from += half + 1;
+      n -= half + 1;
+    } else {
+      n = half;
+    }
+  }
+  return from;
 }
 
 const struct model_space *model_state_find(const struct model_state *s, struct span space)
@@ -187,6 +194,7 @@ err_t model_state_apply(struct model_state *s, const struct model_change *change
 {
   struct model_space *space;
 
+  s->n_applied++;
   TRY(add_space(s, change->space, &space));
   if (change->generation == 0)
     put_switches(space, change);

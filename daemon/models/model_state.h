@@ -37,6 +37,7 @@ struct model_state {
   struct model_space *spaces; /* [n], by name */
   size_t n;
   size_t capacity;
+  uint64_t n_applied; /* changes, so that others see whether there were any */
 };
 
 void model_state_fini(struct model_state *s);

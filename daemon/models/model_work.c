@@ -46,7 +46,9 @@ static err_t add_first(struct model_work *w, size_t space)
 err_t model_work_init(const struct config *config, struct engine *engine, struct store *store,
                       const struct model_state *state, struct model_work *out)
 {
-  *out = (struct model_work){ .config = config, .engine = engine, .store = store, .state = state };
+  *out = (struct model_work){
+    .config = config, .engine = engine, .store = store, .state = state, .n_followed = UINT64_MAX
+  };
   TRY(mem_array(config->n_spaces, sizeof *out->current, &out->current));
   for (size_t i = 0; i < config->n_spaces; i++)
     TRY(add_first(out, i));
@@ -345,6 +347,7 @@ err_t model_work_step(struct model_work *w, bool may_fill, bool *is_busy, const 
   TRY(begin_loading(w, may_fill));
   TRY(model_switching_step(w));
   TRY(model_leave_behind(w));
+  w->n_followed = w->state->n_applied;
   model_index_look(w);
   TRY(take_walk(w, may_fill, removed));
   TRY(model_switching_step(w));

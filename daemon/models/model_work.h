@@ -22,6 +22,7 @@ struct model_work {
   const struct model_state *state;
   struct model_entries entries;
   struct model_fetching fetching; /* see model_work_fetch_from() */
+  uint64_t n_followed;            /* of state->n_applied, when all entries were last compared with the state */
   bool must_sweep;                /* there may be model files that nobody needs */
   struct model_loading loading;
   uint32_t *current;               /* [config->n_spaces] the generation that answers */

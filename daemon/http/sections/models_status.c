@@ -116,17 +116,25 @@ static const struct metric_labels *label_of(const struct models_report_row *row,
   return &label->labels;
 }
 
+/* Every generation that ever was stays in the report. Series of those that are gone would only add up. */
+static bool has_series(const struct models_report_row *row)
+{
+  return row->phase != MODEL_REMOVED;
+}
+
 static void print_current(const struct models_report *r, FILE *out)
 {
   struct row_label label;
 
   metric_print_head(out, "sluice_model_current", "gauge", "1 for the generation that answers, otherwise 0");
   for (size_t i = 0; r && i < r->n; i++)
-    metric_print_count(out, "sluice_model_current", label_of(&r->rows[i], &label), r->rows[i].is_current);
+    if (has_series(&r->rows[i]))
+      metric_print_count(out, "sluice_model_current", label_of(&r->rows[i], &label), r->rows[i].is_current);
   metric_print_head(out, "sluice_model_wanted", "gauge",
                     "1 for the generation that should answer by the newest switch, otherwise 0");
   for (size_t i = 0; r && i < r->n; i++)
-    metric_print_count(out, "sluice_model_wanted", label_of(&r->rows[i], &label), r->rows[i].is_wanted);
+    if (has_series(&r->rows[i]))
+      metric_print_count(out, "sluice_model_wanted", label_of(&r->rows[i], &label), r->rows[i].is_wanted);
 }
 
 static void print_failed(const struct models_report *r, FILE *out)
@@ -135,7 +143,8 @@ static void print_failed(const struct models_report *r, FILE *out)
 
   metric_print_head(out, "sluice_model_failed", "gauge", "1 for a generation that cannot be used, otherwise 0");
   for (size_t i = 0; r && i < r->n; i++)
-    metric_print_count(out, "sluice_model_failed", label_of(&r->rows[i], &label), r->rows[i].is_failed);
+    if (has_series(&r->rows[i]))
+      metric_print_count(out, "sluice_model_failed", label_of(&r->rows[i], &label), r->rows[i].is_failed);
 }
 
 static void print_coverage(struct engine *engine, const struct models_report *r, FILE *out)
@@ -152,12 +161,14 @@ static void print_coverage(struct engine *engine, const struct models_report *r,
   metric_print_head(out, "sluice_model_unusable_parts", "gauge",
                     "Parts that the model of a generation cannot use: stored ones, and those that another one takes");
   for (size_t i = 0; r && i < r->n; i++)
-    metric_print_count(out, "sluice_model_unusable_parts", label_of(&r->rows[i], &label),
-                       unusable_parts(engine, &r->rows[i]));
+    if (has_series(&r->rows[i]))
+      metric_print_count(out, "sluice_model_unusable_parts", label_of(&r->rows[i], &label),
+                         unusable_parts(engine, &r->rows[i]));
   metric_print_head(out, "sluice_model_refused_items_total", "counter",
                     "Records of the catalogue that were refused because of the part of a generation");
   for (size_t i = 0; r && i < r->n; i++)
-    metric_print_count(out, "sluice_model_refused_items_total", label_of(&r->rows[i], &label), r->rows[i].n_refused);
+    if (has_series(&r->rows[i]))
+      metric_print_count(out, "sluice_model_refused_items_total", label_of(&r->rows[i], &label), r->rows[i].n_refused);
 }
 
 void models_status_metrics(struct models *m, struct engine *engine, FILE *out)
