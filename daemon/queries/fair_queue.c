@@ -44,7 +44,7 @@ struct fair_queue {
   struct class_queues classes;
   struct running_batch *runs; /* [n_runs] */
   size_t n_runs;
-  size_t n, n_background;
+  size_t n;
 };
 
 err_t fair_queue_open(const struct fair_queue_config *config, struct fair_queue **out)
@@ -81,11 +81,6 @@ void fair_queue_close(struct fair_queue **f)
 size_t fair_queue_n(const struct fair_queue *f)
 {
   return f->n;
-}
-
-size_t fair_queue_n_background(const struct fair_queue *f)
-{
-  return f->n_background;
 }
 
 static size_t flow_index(const struct fair_queue *f, const struct query_class *of)
@@ -147,7 +142,6 @@ void fair_queue_push(struct fair_queue *f, struct pending_query *query)
     activate(f, index);
   class_queue_push(c, query);
   f->n++;
-  f->n_background += c->of.is_background;
 }
 
 static struct flow *next_flow(struct fair_queue *f)
@@ -201,7 +195,6 @@ static void take_batch(struct fair_queue *f, uint32_t *link, size_t limit, int64
     batch->queries[batch->n++] = c->first;
   c->n -= batch->n;
   f->n -= batch->n;
-  f->n_background -= c->of.is_background ? batch->n : 0;
   if (c->n == 0)
     *link = c->next_active;
   c->n_running++;
@@ -332,7 +325,7 @@ struct pending_query *fair_queue_take_all(struct fair_queue *f)
       c->n = 0;
     }
   }
-  f->n = f->n_background = 0;
+  f->n = 0;
   return all;
 }
 

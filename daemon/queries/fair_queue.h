@@ -43,9 +43,8 @@ struct fair_queue;
 err_t fair_queue_open(const struct fair_queue_config *config, struct fair_queue **out);
 void fair_queue_close(struct fair_queue **f);
 
-/* Queries that wait; and those among them that are of the background. */
+/* Queries that wait. */
 size_t fair_queue_n(const struct fair_queue *f);
-size_t fair_queue_n_background(const struct fair_queue *f);
 
 /* Add a query whose space, number and method are set. An idle class makes room if the class of the query is new. */
 void fair_queue_push(struct fair_queue *f, struct pending_query *query);

@@ -174,10 +174,10 @@ int64_t query_queue_estimate_ns(struct query_queue *q, const struct pending_quer
   return estimate_ns;
 }
 
-/* Is there a trial, and do no queries wait but those of the background? */
-static bool has_trial_first(const struct query_queue *q)
+/* Is there a trial, and nothing else that waits? */
+static bool has_trial_only(const struct query_queue *q)
 {
-  return q->trial && fair_queue_n(q->fair) == fair_queue_n_background(q->fair) && !q->is_ended;
+  return q->trial && fair_queue_n(q->fair) == 0 && !q->is_ended;
 }
 
 bool query_queue_pop(struct query_queue *q, struct query_batch *batch)
@@ -185,7 +185,7 @@ bool query_queue_pop(struct query_queue *q, struct query_batch *batch)
   pthread_mutex_lock(&q->mutex);
   while (fair_queue_n(q->fair) == 0 && !q->trial && !q->is_ended)
     pthread_cond_wait(&q->pushed, &q->mutex);
-  if (has_trial_first(q)) {
+  if (has_trial_only(q)) {
     fair_queue_push(q->fair, q->trial);
     q->trial = NULL;
   }

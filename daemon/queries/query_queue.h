@@ -32,7 +32,7 @@ void query_queue_weigh(struct query_queue *q, struct pending_query *query);
 void query_queue_free_query(struct query_queue *q, struct pending_query *query);
 
 /* Add a query to those that wait for a worker. A trial, of which there is one at a time, is searched when no other
- * query waits, or only those of the background. */
+ * query waits. */
 void query_queue_push(struct query_queue *q, struct pending_query *query);
 
 /* How many queries wait for a worker? Thread: any. Blocks: no. */

@@ -4,8 +4,7 @@
  *
  * - There is one at a time, for more items like an item, with at most TRIAL_K_MAX hits. These show the first
  *   TRIAL_ATTRIBUTES_MAX attributes of the configuration.
- * - Its search begins only while no query from Kafka waits, but those of the background (query_queue.h), within
- *   TRIAL_WAIT_S seconds.
+ * - Its search begins only while no query from Kafka waits (query_queue.h), within TRIAL_WAIT_S seconds.
  * - After a search, trials rest for TRIAL_RESTS times as long. So they take at most a tenth of one worker's time.
  *
  * Thread: one that asks (HTTP), and the search workers, which answer.

@@ -158,40 +158,6 @@ static void other_queries_go_first(void **state)
   assert_true(trial_give_up(trial));
 }
 
-static void push_background(void)
-{
-  struct pending_query *query = query_queue_take_query(queue);
-
-  *query = (struct pending_query){ .region = query->region, .bytes = query->bytes, .method = { .name = "exact" } };
-  query->query.is_background = true;
-  query_queue_push(queue, query);
-}
-
-/* One always waits. */
-static void it_does_not_wait_for_background_queries(void **state)
-{
-  bool is_taken = false;
-
-  (void)state;
-  push_background();
-  assert_int_equal(begin("item", "v", 3), TRIAL_HAS_BEGUN);
-  for (int i = 0; i < 3 && !is_taken; i++) {
-    assert_true(query_queue_pop(queue, &batch));
-    is_taken = batch.queries[0]->trial;
-    if (is_taken)
-      answer_after(0);
-    else
-      query_queue_finish(queue, &batch, 1, 1);
-    push_background();
-  }
-  assert_true(is_taken);
-  for (struct pending_query *left = query_queue_take_all(queue), *next; left; left = next) {
-    next = left->next;
-    query_queue_free_query(queue, left);
-  }
-  assert_true(trial_give_up(trial));
-}
-
 static void there_is_one_at_a_time(void **state)
 {
   (void)state;
@@ -278,7 +244,6 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_answer_reaches_who_asked),
     cmocka_unit_test(other_queries_go_first),
-    cmocka_unit_test(it_does_not_wait_for_background_queries),
     cmocka_unit_test(there_is_one_at_a_time),
     cmocka_unit_test(one_that_is_given_up_while_it_is_searched_blocks_the_next),
     cmocka_unit_test(mistakes_take_no_place),
