@@ -32,7 +32,7 @@ static inline struct query_class query_class_of(const struct pending_query *quer
 struct class_queue {
   struct query_class of;
   uint32_t next_in_table;
-  uint32_t next_active; /* next class of the space in which queries wait */
+  uint32_t next_active; /* next class of the flow in which queries wait */
   struct pending_query *first;
   struct pending_query *last;
   size_t n;

@@ -11,7 +11,8 @@
 /* A batch may interrupt one that takes at least so many times as long. */
 enum { SHORT_SHARE = 4 };
 
-/* Background queries get so much less than others, and their batches are so much shorter. */
+/* All background queries together get so much less than the others of the lightest space, and their batches are so much
+ * shorter. */
 enum { BACKGROUND_SHARE = 20, BACKGROUND_BATCH_SHARE = 4 };
 
 /* A search pauses for so much longer than it has searched, at most: its epoch is held meanwhile, and publication waits.
@@ -47,6 +48,18 @@ struct fair_queue {
   size_t n;
 };
 
+/* A unit of weight of a space is worth so much for its background queries. */
+static double background_unit(const struct fair_queue_config *config)
+{
+  double lightest = config->weights[0], sum = 0;
+
+  for (size_t i = 0; i < config->n_spaces; i++) {
+    lightest = config->weights[i] < lightest ? config->weights[i] : lightest;
+    sum += config->weights[i];
+  }
+  return lightest / sum / BACKGROUND_SHARE;
+}
+
 err_t fair_queue_open(const struct fair_queue_config *config, struct fair_queue **out)
 {
   AUTO(fair_queue_close) struct fair_queue *f = NULL;
@@ -58,7 +71,8 @@ err_t fair_queue_open(const struct fair_queue_config *config, struct fair_queue 
   for (size_t i = 0; i < config->n_spaces; i++) {
     double weight = config->weights[i];
     f->flows[i] = (struct flow){ .weight = weight, .active = CLASS_QUEUES_NONE };
-    f->flows[config->n_spaces + i] = (struct flow){ .weight = weight / BACKGROUND_SHARE, .active = CLASS_QUEUES_NONE };
+    f->flows[config->n_spaces + i] =
+        (struct flow){ .weight = weight * background_unit(config), .active = CLASS_QUEUES_NONE };
   }
   f->n_runs = 2 * config->n_workers; /* each may have one in between */
   TRY(class_queues_init(config->n_queries + f->n_runs, &f->classes));

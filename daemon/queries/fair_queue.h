@@ -8,9 +8,9 @@
  * in that flow the class with the smallest one. A flow or class that was idle starts at the virtual time of the newest
  * choice, so being idle earns no credit (start-time fair queueing, Goyal et al., 1996).
  *
- * Background queries have a twentieth of their space's weight. So they get all the time that others leave, and a little
- * if those leave none: a query that is never answered would keep its offset open. Their batches are short, because
- * others may have to wait for the end of one.
+ * All background queries together have a twentieth of the weight of the lightest space, and share it by the weights of
+ * theirs. So they get all the time that others leave, and a little if those leave none: a query that is never answered
+ * would keep its offset open. Their batches are short, because others may have to wait for the end of one.
  *
  * The cost of a query is a moving average of the time per query in batches of its class. A batch takes as many queries
  * as should take batch_time_ns together. A class that was never measured is searched one query at a time.
