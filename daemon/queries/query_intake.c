@@ -173,6 +173,14 @@ static err_t check_query(const struct query_intake *in, struct pending_query *qu
   return ERR_OK;
 }
 
+/* A query that waits holds back the commits of all that are read after it, and those are bounded:
+ * QUERY_INTAKE_HELD_MAX. So no more of the background are taken once half of that is held. */
+static bool has_room_for_background(struct query_intake *in, struct pending_query *query)
+{
+  return offset_tracker_n_held(in->with->tracker) < QUERY_INTAKE_HELD_MAX / 2 &&
+         query_queue_take_background(in->queue, query);
+}
+
 static void accept(struct query_intake *in, struct pending_query *query)
 {
   config_shard_keep(in->with->config, query->query.at_least, &query->query.n_at_least);
@@ -183,7 +191,7 @@ static void accept(struct query_intake *in, struct pending_query *query)
     refuse(in, query, reply_error_of(err), err_message());
   else if (query->deadline_ns < query->received_ns)
     refuse_and_count(in, query, ANSWER_DEADLINE_PASSED, "the deadline had passed when the query was read");
-  else if (query->query.is_background && !query_queue_take_background(in->queue, query))
+  else if (query->query.is_background && !has_room_for_background(in, query))
     refuse_and_count(in, query, ANSWER_UNAVAILABLE, "too many background queries wait: send the query again later");
   else if (at_least_is_reached(&in->sources, &query->query))
     push_query(in, query);

@@ -9,6 +9,10 @@
 #include "daemon/queries/query_thread.h"
 #include "ingest/readers/query_reader.h"
 
+/* Most queries that are taken and not committed. One undelivered reply holds back the commits of all queries behind it.
+ * The bound is below the default size of the producer's queue: that leaves room to refuse the queries that wait. */
+enum { QUERY_INTAKE_HELD_MAX = 90000 };
+
 struct query_intake {
   const struct query_thread_context *with;
   struct reply_context reply;

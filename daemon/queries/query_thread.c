@@ -25,10 +25,6 @@ enum { IDLE_POLL_MS = 100, BUSY_POLL_MS = 1 };
  * may wait for at_least. The other half stays free for queries that can be served. */
 enum { POOL_QUERIES = 4096, POOL_BATCHES = 4 };
 
-/* Most queries that are taken and not committed. One undelivered reply holds back the commits of all queries behind it.
- * The bound is below the default size of the producer's queue: that leaves room to refuse the queries that wait. */
-enum { UNCOMMITTED_MAX = 90000 };
-
 /* How often to log why no queries are taken. */
 enum { HELD_EVERY_S = 60 };
 
@@ -96,7 +92,7 @@ const char *query_thread_denied(struct query_thread *t)
  * a broker instead: it has to poll. */
 static bool is_held(const struct query_thread *t)
 {
-  return offset_tracker_n_held(t->with.tracker) >= UNCOMMITTED_MAX || !delivery_has_room(t->with.delivery);
+  return offset_tracker_n_held(t->with.tracker) >= QUERY_INTAKE_HELD_MAX || !delivery_has_room(t->with.delivery);
 }
 
 static void log_held(struct query_thread *t)
