@@ -52,7 +52,7 @@ err_t shard_part_make(const struct config *config, const struct pending_query *q
     .allow_partial = query->query.allow_partial,
     .trace = query->trace.value,
     .n_trace = TRACE_HEADERS,
-    .asked_unix_ms = query->timestamp_ms,
+    .asked_unix_ms = query->query.is_background ? -1 : query->timestamp_ms, /* the answer's delivery is not measured */
   };
 
   if (!answer->error)
