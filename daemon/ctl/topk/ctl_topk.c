@@ -152,7 +152,7 @@ const struct ctl_command ctl_topk_command = {
       "                    file with integers [queries] (default: the rows' numbers, from 0 on). A line without an\n"
       "                    id gets its number, from 1 on. Ids must differ\n"
       "  --tensor NAME     the tensor of a .safetensors file (default: the only one with two dimensions)\n"
-      "  --in-flight N     ask at most N queries at a time (default: 64). More may be faster\n"
+      "  --in-flight N     ask at most N queries at a time (default: 64). A daemon takes 1,024\n"
       "  --timeout-ms N    end when no answer comes for so long (default: 60000). A query is sent again when one that\n"
       "                    was sent so much later has its answer\n"
       "\n"

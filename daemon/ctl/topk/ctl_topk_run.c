@@ -237,22 +237,25 @@ static struct slot *find_slot(struct run *r, const char *asked)
   return &r->slots[i];
 }
 
+static bool is_error(const json_t *answer, const char *code)
+{
+  const char *found = json_string_value(json_object_get(json_object_get(answer, "error"), "code"));
+
+  return found && strcmp(found, code) == 0;
+}
+
 /* Does protocol.md say of an error: send it again? */
 static bool may_pass(const json_t *answer)
 {
-  static const char *const codes[] = { "UNAVAILABLE", "NOT_SEEN", "PARTIAL" };
-  const char *code = json_string_value(json_object_get(json_object_get(answer, "error"), "code"));
-
-  for (size_t i = 0; code && i < sizeof codes / sizeof codes[0]; i++) {
-    if (strcmp(code, codes[i]) == 0)
-      return true;
-  }
-  return false;
+  return is_error(answer, "UNAVAILABLE") || is_error(answer, "NOT_SEEN") || is_error(answer, "PARTIAL");
 }
 
-/* Take an error. One that may pass does not count as an answer: if there is nothing else, the run ends in time. */
+/* Take an error. One that may pass does not count as an answer: if there is nothing else, the run ends in time. A
+ * daemon that has no room for more of the background has it again when others are answered. */
 static void take_error(struct run *r, struct slot *s, const json_t *answer, const char *error)
 {
+  if (is_error(answer, "UNAVAILABLE"))
+    s->n_tries--;
   if (may_pass(answer) && s->n_tries < TRIES_MAX) {
     s->due_ns = clock_now_ns() + AGAIN_MS * CLOCK_NS_PER_MS;
     return;
