@@ -15,7 +15,8 @@ bool like_is_possible(const struct space *space, const struct backends *backends
 err_t like_check(const struct query *query, const struct space *space, const struct backends *backends)
 {
   if (query->vector.n || query->components.n || query->query_gate.n || query->has_user_id)
-    FAIL(ERR_QUERY, "like: the query has a vector, or other data of its own, as well: leave one of the two out");
+    FAIL(ERR_QUERY,
+         "like or likes: the query has a vector, or other data of its own, as well: leave one of the two out");
   if (!space->similarity->has_alike_queries)
     FAIL(ERR_QUERY, "like: a query of a %s space has other data than an item: send a vector", space->similarity->name);
   return item_vectors_check(space, backends, "like");

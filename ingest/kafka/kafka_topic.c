@@ -45,7 +45,8 @@ static rd_kafka_resp_err_t ask_offset(rd_kafka_t *rk, const char *topic, int32_t
   rd_kafka_resp_err_t error = rd_kafka_offsets_for_times(rk, list, kafka_ms_until(deadline_ns));
   if (!error)
     error = at->err;
-  *out = at->offset;
+  if (!error)
+    *out = at->offset;
   rd_kafka_topic_partition_list_destroy(list);
   return error;
 }
@@ -54,9 +55,14 @@ rd_kafka_resp_err_t kafka_topic_bounds(rd_kafka_t *rk, const char *topic, int32_
                                        int64_t *first, int64_t *end)
 {
   int64_t deadline_ns = clock_now_ns() + timeout_ms * CLOCK_NS_PER_MS;
-  rd_kafka_resp_err_t error = ask_offset(rk, topic, partition, TIME_OF_FIRST, deadline_ns, first);
+  int64_t found = 0;
+  rd_kafka_resp_err_t error = ask_offset(rk, topic, partition, TIME_OF_FIRST, deadline_ns, &found);
 
-  return error ? error : ask_offset(rk, topic, partition, TIME_OF_END, deadline_ns, end);
+  if (!error)
+    error = ask_offset(rk, topic, partition, TIME_OF_END, deadline_ns, end);
+  if (!error)
+    *first = found;
+  return error;
 }
 
 bool kafka_topic_is_there(rd_kafka_t *rk, const char *topic, int timeout_ms)

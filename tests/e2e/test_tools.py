@@ -197,6 +197,8 @@ class Queries(Tools):
         answer = json.loads(self.ask("--like", "like-a", "--like", "like-c", "--like", "nobody"))
         self.assertEqual([(hit["key"], hit["score"]) for hit in answer["hits"]], [("like-seen", 32), ("like-b", 6)])
         self.assertEqual(answer["likes_missing"], ["nobody"])
+        self.assertIn("\n  nobody has no part in the space: hits are like the others\n", self.ctl(
+            "query", "--space", "films", "--like", "like-a", "--like", "nobody"))
         answer = json.loads(self.ask(likes=[{"key": "like-a"}, {"key": "like-c", "weight": -3}]))  # [0, -2]
         self.assertEqual([(hit["key"], hit["score"]) for hit in answer["hits"]], [("like-b", -2), ("like-seen", -16)])
         self.assertIn("none of these items has a part", self.ask("--like", "nobody", "--like", "no part", code=1))

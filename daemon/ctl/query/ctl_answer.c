@@ -200,6 +200,19 @@ static void print_explanations(const json_t *explanations, FILE *out)
   json_array_foreach(explanations, i, explanation) print_explanation(explanation, out);
 }
 
+static void print_likes_missing(const json_t *keys, FILE *out)
+{
+  size_t i;
+  json_t *key;
+
+  json_array_foreach(keys, i, key)
+  {
+    fputs("  ", out);
+    ctl_print_key(key, out);
+    fputs(" has no part in the space: hits are like the others\n", out);
+  }
+}
+
 void ctl_answer_print(const json_t *answer, FILE *out)
 {
   const json_t *hits = json_object_get(answer, "hits");
@@ -214,6 +227,7 @@ void ctl_answer_print(const json_t *answer, FILE *out)
   if (n_hits)
     print_hits(hits, out);
   print_explanations(json_object_get(answer, "explanations"), out);
+  print_likes_missing(json_object_get(answer, "likes_missing"), out);
   print_parts(answer, out);
   print_receipt(answer, out);
   print_effort(answer, out);
