@@ -35,9 +35,8 @@ struct partial {
   bool allow_partial;
   const struct span *trace; /* [n_trace] values of headers, in the order of ingest/kafka/trace_headers.h */
   size_t n_trace;
-  int64_t
-      asked_unix_ms;  /* timestamp of the query's record; -1: it has none, or its answer's delivery is not measured */
-  struct span answer; /* a protobuf Answer */
+  int64_t asked_unix_ms; /* timestamp of the query's record; -1: it has none, or is of the background */
+  struct span answer;    /* a protobuf Answer */
 };
 
 #endif

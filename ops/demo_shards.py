@@ -74,7 +74,8 @@ class Daemon:
         return self
 
     def log_tail(self):
-        return "\n".join((self.folder / "sluiced.log").read_text(errors="replace").splitlines()[-15:])
+        log = self.folder / "sluiced.log"  # not there before the first start
+        return "\n".join(log.read_text(errors="replace").splitlines()[-15:]) if log.exists() else ""
 
     def ctl(self, *words, fails=False):
         """Run sluicectl, and return what it prints."""

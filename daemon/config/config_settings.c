@@ -283,7 +283,7 @@ const struct setting settings[] = {
   { .path = "spaces.NAME.weight", .type = SETTING_NUMBER, .offset = AT_SPACE(weight), .min = 1, .max = 1000,
     .default_text = "1",
     .meaning = "The space's share of the workers while other spaces have waiting queries too. Shares are in "
-               "proportion to the weights." },
+               "proportion to the weights. Background queries of all spaces have a twentieth of the smallest one." },
 
   { .path = "attributes", .type = SETTING_ATTRIBUTES, .offset = AT(attributes), .default_text = "",
     .meaning = "Attributes of items, by name, which filters compare; at most 64. `keyword` is a text, `keywords` a set "

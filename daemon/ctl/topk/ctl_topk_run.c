@@ -254,7 +254,7 @@ static bool may_pass(const json_t *answer)
  * daemon that has no room for more of the background has it again when others are answered. */
 static void take_error(struct run *r, struct slot *s, const json_t *answer, const char *error)
 {
-  if (is_error(answer, "UNAVAILABLE"))
+  if (is_error(answer, "UNAVAILABLE") && s->n_tries > 0) /* one sending may be answered twice */
     s->n_tries--;
   if (may_pass(answer) && s->n_tries < TRIES_MAX) {
     s->due_ns = clock_now_ns() + AGAIN_MS * CLOCK_NS_PER_MS;
